@@ -415,6 +415,14 @@ def calibration(options: argparse.Namespace) -> int:
     return calibrate(**about, first_seed=options.first_seed)
 
 
+def explained(options: argparse.Namespace) -> int:
+    from benchmarks.development.explained import SEEDS, measure_explained
+
+    out = RESULTS / "explained.md" if options.out is None else options.out
+    seeds = options.seeds or SEEDS
+    return measure_explained(writable(out), seeds=seeds, workers=options.workers)
+
+
 def _seed_by_seed(
     name: str,
     tasks: Callable[[int, int], Sequence[Task]],

@@ -304,6 +304,18 @@ def make_parser() -> argparse.ArgumentParser:
     _add_claims(kinds)
     _add_development(kinds)
 
+    explained = kinds.add_parser(
+        "explained", help="how much a model is said to explain, and what is true"
+    )
+    explained.set_defaults(command=commands.explained)
+    explained.add_argument(
+        "--seeds", nargs="+", type=int, default=[], help="of the data (the final ones)"
+    )
+    explained.add_argument(
+        "--out", type=Path, help="report file (results/explained.md)"
+    )
+    _add_processes(explained)
+
     papers = kinds.add_parser(
         "papers", help="what the papers' texts say, against the committed results"
     )

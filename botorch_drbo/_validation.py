@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import math
+import os
 from collections import UserDict
 from collections.abc import Iterable, Mapping
+from decimal import Decimal
 from difflib import get_close_matches
 from numbers import Real
+from pathlib import Path
 from typing import Self, TypeGuard, TypeVar
 
+import numpy as np
 import torch
 from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataError
 from torch import Tensor
@@ -168,6 +172,32 @@ def is_finite_number(value: object) -> TypeGuard[float]:
     return is_number(value) and math.isfinite(value)
 
 
+def as_numbers(value: object, failure: str) -> Tensor:
+    """Real numbers of any kind as a tensor of their shape, float32 or float64.
+
+    Args:
+        value: Numbers, in lists or arrays.
+        failure: What the user is told of anything else, before what was got.
+
+    Raises:
+        InputDataError: Texts, dates, flags, and complex, masked or missing numbers.
+    """
+    try:
+        masked = np.ma.asarray(value)  # of a list as well
+    except ValueError as error:  # lists of different lengths
+        raise InputDataError(f"{failure}, got {value!r:.200}.") from error
+    array = masked.data
+    is_object = array.dtype.kind == "O"  # of which Decimal and Fraction are numbers
+    if np.ma.is_masked(masked) or not (
+        all(is_number(v) or isinstance(v, Decimal) for v in array.flat)
+        if is_object
+        else array.dtype.kind in "iuf"
+    ):
+        raise InputDataError(f"{failure}, got {value!r:.200}.")
+    known = array.dtype in (np.float32, np.float64)
+    return torch.from_numpy(array.copy() if known else array.astype(np.float64))
+
+
 def check_nonnegative(value: float | Tensor, name: str) -> Tensor:
     """Return ``value`` as a tensor if it is finite and not negative.
 
@@ -248,6 +278,26 @@ def check_flag(value: object, name: str) -> None:
     """
     if not isinstance(value, bool):
         raise InputDataError(f"`{name}` must be True or False, got {value!r}.")
+
+
+def check_new_file(path: Path, name: str) -> None:
+    """Raise where no file can be written; before the work whose result it is.
+
+    Raises:
+        InputDataError: A folder, or a folder that is not there or not to be written in.
+    """
+    folder = path.absolute().parent
+    wrong = (
+        "is a folder"
+        if path.is_dir()
+        else f"is in a folder that does not exist: {folder}"
+        if not folder.is_dir()
+        else "cannot be written"
+        if not os.access(path if path.exists() else folder, os.W_OK)
+        else ""
+    )
+    if wrong:
+        raise InputDataError(f"`{name}` {path} {wrong}. Give another path.")
 
 
 def did_you_mean(name: str, choices: Iterable[str]) -> str:

@@ -205,7 +205,8 @@ def test_a_model_check_shows_each_outcome_and_numbers_the_worst() -> None:
         lower=torch.tensor([0.5, 1.5, 1.5, 3.0, 4.0]).double(),
         upper=torch.tensor([2.5, 3.5, 3.5, 5.0, 6.0]).double(),
         standardised=torch.tensor([-1.0, -1.1, 0.9, 0.0, 8.0]).double(),
-        refitted=None,
+        fold=torch.arange(5),
+        refitted=False,
         near=None,
         unseen=0.0,
         unseen_columns=(0.0,),
@@ -224,3 +225,23 @@ def test_a_model_check_shows_each_outcome_and_numbers_the_worst() -> None:
     assert ax.get_ylabel() == "profit (EUR)"
     diagonal = ax.lines[-1].get_xydata().tolist()
     assert diagonal == [[1.0, 1.0], [9.0, 9.0]]
+
+
+def test_the_table_of_a_named_policy_is_drawn_as_it_is() -> None:
+    opt = NamedOptimizer(
+        "erbo",
+        Space({"price": (0, 10)}, {"rain": (0, 1), "wind": (5, 9)}),
+        num_restarts=1,
+        raw_samples=8,
+        surrogate="botorch",
+    )
+    grid = pd.DataFrame({"wind": [5.0, 6.0, 7.0, 8.0], "rain": [0.1, 0.4, 0.6, 0.9]})
+    for i, row in enumerate(grid.to_dict("records")):
+        opt.tell({"price": 2.0 * i}, row, float(-((2.0 * i - 6) ** 2)))
+    for contexts in (grid, grid.drop(columns="rain")):
+        found = opt.policy(contexts)
+        ax = plot_policy(contexts, found)
+        assert (ax.get_xlabel(), ax.get_ylabel()) == ("wind", "price")
+        assert ax.lines[0].get_ydata() == pytest.approx(found["price"].to_numpy())
+        ax = plot_policy(found[["rain"]], found, decision="price")
+        assert ax.get_ylabel() == "price"

@@ -98,7 +98,7 @@ def test_a_wrong_digit_or_word_of_an_example_is_found():
     assert differences("order 0.31", "order 0.31 and 2") != []
 
 
-SHOP = """price,stock,demand,profit
+SHOP = """price,stock,temperature,profit
 20,10,5,12
 30,20,15,160
 45,15,30,240
@@ -107,7 +107,7 @@ SHOP = """price,stock,demand,profit
 """
 
 
-CATEGORIES = """price,stock,demand,profit
+CATEGORIES = """price,stock,temperature,profit
 20,10,low,12
 30,20,high,160
 45,15,high,240

@@ -52,6 +52,21 @@ def test_links_lead_to_files_of_the_repository(script: Path):
     assert any("/api/" not in link for link in guides), "no link to a guide"
 
 
+def test_tutorial_13_contradicts_the_advice_as_its_truths_do():
+    """Made again, the page may need another sentence behind its last table."""
+    name = "13_is_my_model_good_enough.ipynb"
+    *_, advice, _, table, text = json.loads((TUTORIALS / name).read_text())["cells"]
+    printed = "".join("".join(part["text"]) for part in advice["outputs"])
+    assert "fields: wdrbo_exact saves" in printed and "stay with erbo." in printed
+    shown = "".join(table["outputs"][-1]["data"]["text/plain"])
+    rows = shown[shown.index("in truth") :].splitlines()[1:]
+    truth = [float(row.split()[-1]) for row in rows]  # three worlds of each method
+    settled, _, moved = (b - a for a, b in zip(truth[:3], truth[3:], strict=True))
+    assert moved > -settled > 0
+    said = " ".join("".join(text["source"]).split())
+    assert "contradicts the advice above: with 30 mm less the robust decision" in said
+
+
 def png(shade: int) -> str:
     """A picture of one grey, as a notebook holds it."""
     file = io.BytesIO()

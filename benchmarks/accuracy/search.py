@@ -100,7 +100,7 @@ def measure(
 def some_history(problem: str, number: int) -> tuple[History, SearchSpace]:
     """Outcomes as a run has them: uniform decisions, then such around the best."""
     function = make_problem(ProblemConfig(problem))
-    world = World(function, problem, 1000 + number)
+    world = World(function, problem, 1000 + number, salt="")
     low, high = function.bounds
     generator = torch.Generator().manual_seed(number)
     X, C, Y = [], [], []

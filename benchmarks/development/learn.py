@@ -112,7 +112,7 @@ def _begun(task: Task, truth: Truth) -> Row:
 def _go_on(task: Task, rounds: int, row: Row, truth: Truth, fit: RememberedFit) -> None:
     case, function = CASES[task.case], truth.function
     space = case.space(function)
-    world = World(function, task.case, task.seed)
+    world = World(function, task.case, task.seed, salt="")
     recipe = make_recipe(task.method, **options_of(task.surrogate), **SEARCH)
     low, high = function.bounds
 

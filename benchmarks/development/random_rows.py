@@ -41,7 +41,7 @@ from botorch_drbo.surrogate.fit import fit_outcomes, joint_data
 
 TOLD = (10, 15, 30)
 SURROGATES = ("botorch", "four")
-_SEEDS = 1000  # and on: of rows that no run has seen
+FIRST_SEED = 1000  # and on: of rows that no run has seen
 _NUM_DECISIONS = 200  # beside those told
 _NUM_ROBUST = 40  # of these, the best by expectation, whose worst cases are compared
 
@@ -85,7 +85,10 @@ class Interval:
 def random_history(case: str, truth: Truth, told: int, seed: int) -> History:
     """Random decisions in contexts of the true law, and their outcomes."""
     function = truth.function
-    world, (low, high) = World(function, case, _SEEDS + seed), function.bounds
+    world, (low, high) = (
+        World(function, case, FIRST_SEED + seed, salt=""),
+        function.bounds,
+    )
     rows = []
     for step in range(told):
         c = world.context(step)
@@ -107,9 +110,9 @@ def intervals(case: str, surrogate: str, seed: int, told: int) -> list[Interval]
     with one_thread():
         judge = recipe.judging_surrogate()
         model = fit_outcomes(history, space, judge, uses_contexts=True)
-        residuals = cross_validated(judge, joint_data(history, space))
-        assert residuals is not None
-        widening = overconfidence(residuals)
+        held_out = cross_validated(judge, joint_data(history, space))
+        assert held_out is not None
+        widening = overconfidence(held_out.standardised)
         state = recipe.state_of(model, history, space, seed)
         problem = recipe.worst_case_problem(state)
         reference = problem.contexts

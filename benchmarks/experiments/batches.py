@@ -320,7 +320,7 @@ class Task:
         """
         setting, method, q = setting_of(self.problem), BY_LABEL[self.method], self.q
         problem, rounds = setting.problem, self.rounds
-        world = World(problem, setting.name, self.seed)
+        world = World(problem, setting.name, self.seed, salt="")
         X = torch.cat([world.initial_decision(i) for i in range(INITIAL)])
         C = torch.cat([world.context(i) for i in range(INITIAL + rounds * q)])
         Y = problem.evaluate(X, C[: len(X)]).unsqueeze(-1)

@@ -91,6 +91,7 @@ class BenchmarkConfig:
         unranked: Labels of algorithms that take no part in the ranks: a model of
             today's beside the methods of a paper, say.
         size: Which of the sizes of its file this is; empty if it has none.
+        worlds: The salt of its worlds, see ``World``.
     """
 
     name: str
@@ -105,6 +106,7 @@ class BenchmarkConfig:
     imports: tuple[str, ...] = ()
     unranked: tuple[str, ...] = ()
     size: str = ""
+    worlds: str = ""
 
     def __post_init__(self) -> None:
         """Refuse what cannot run, before hours are spent on it."""
@@ -236,8 +238,8 @@ def _extended(extends: Any, file: Path, extending: tuple[Path, ...]) -> dict[str
     if other.resolve() in chain:
         raise ConfigError(f"{where} leads back to {other}.")
     values, _ = _values(other, base.get("size", ""), chain)
-    values.pop("name", None)
-    return values
+    own = values.pop("name", other.stem)
+    return {"worlds": own, **values}  # what extends it is paired with it
 
 
 def from_dict(raw: Mapping[str, Any], source: str = "the config") -> BenchmarkConfig:
@@ -247,7 +249,8 @@ def from_dict(raw: Mapping[str, Any], source: str = "the config") -> BenchmarkCo
         raw: ``problem`` or the list ``problems``, the list ``algorithms`` (each a name,
             or a table with ``name``, ``label``, ``options``), ``seeds`` (a count or a
             list), ``iterations``, and optionally ``name``, ``initial``,
-            ``initial_design``, ``baseline``, ``options``, ``imports``, ``unranked``.
+            ``initial_design``, ``baseline``, ``options``, ``imports``, ``unranked``,
+            ``worlds`` (if not told, the name).
         source: How error messages name the origin of the values.
 
     Raises:
@@ -255,7 +258,7 @@ def from_dict(raw: Mapping[str, Any], source: str = "the config") -> BenchmarkCo
     """
     required = {"algorithms", "seeds", "iterations"}
     optional = {"name", "initial", "initial_design", "baseline", "options", "imports"}
-    optional |= {"unranked"}
+    optional |= {"unranked", "worlds"}
     either = {"problem", "problems"} & set(raw) or {"problem"}
     if len(either) == 2:
         raise ConfigError(f"{source} has `problem` and `problems`: leave out one.")
@@ -274,8 +277,12 @@ def from_dict(raw: Mapping[str, Any], source: str = "the config") -> BenchmarkCo
         raise ConfigError(
             f"`seeds`, `iterations` and `initial` of {source} must be whole numbers."
         )
+    name = raw.get("name", entries[0]["name"])
+    worlds = raw.get("worlds", name)
+    if not isinstance(worlds, str):
+        raise ConfigError(f"`worlds` of {source} must be a name, got {worlds!r}.")
     return BenchmarkConfig(
-        name=raw.get("name", entries[0]["name"]),
+        name=name,
         problems=tuple(ProblemConfig(**e) for e in entries),
         algorithms=tuple(
             AlgorithmConfig(**e)
@@ -289,6 +296,7 @@ def from_dict(raw: Mapping[str, Any], source: str = "the config") -> BenchmarkCo
         options=raw.get("options", {}),
         imports=_names(raw, "imports", source),
         unranked=_names(raw, "unranked", source),
+        worlds=worlds,
     )
 
 

@@ -27,22 +27,22 @@ from benchmarks.run.storage import (
 
 
 class Clock:
-    """Counts what is done, and guesses when the rest will be.
+    """Counts what is done from now on, and guesses when the rest will be."""
 
-    Args:
-        total: How many there are.
-    """
-
-    def __init__(self, total: int) -> None:
-        self.total, self.done = total, 0
+    def __init__(self) -> None:
+        self.done = 0
         self._start = time.perf_counter()
 
-    def tick(self) -> str:
-        """One more is done: ``[12/64, 3 min left]``."""
+    @property
+    def spent(self) -> float:
+        """The seconds since it was made."""
+        return time.perf_counter() - self._start
+
+    def tick(self, total: int) -> str:
+        """One more of so many is done: ``[12/64, 3 min left]``."""
         self.done += 1
-        spent = time.perf_counter() - self._start
-        left = spent / self.done * (self.total - self.done)
-        return f"[{self.done}/{self.total}, {duration(left)} left]"
+        left = self.spent / self.done * (total - self.done)
+        return f"[{self.done}/{total}, {duration(left)} left]"
 
 
 def duration(seconds: float) -> str:
@@ -151,13 +151,10 @@ def run_with_lines(
         ConfigError: Rounds were collected there that no run has any more.
     """
     refuse_to_lose(out)
-    start = time.perf_counter()
-    clock: list[Clock] = []
+    clock = Clock()
 
     def on_finished(finished: Finished) -> None:
-        if not clock:
-            clock.append(Clock(finished.total))
-        text = f"{clock[0].tick()} {finished.key}: "
+        text = f"{clock.tick(finished.total)} {finished.key}: "
         if finished.run is not None:
             rows = finished.run.rows
             if "regret" in rows[0]:
@@ -170,11 +167,9 @@ def run_with_lines(
     failures = run_tasks(
         tasks, out, workers=workers, dask=dask, on_finished=on_finished
     )
-    made = clock[0].done if clock else 0
     total = len({task.key for task in tasks})
     console.print(
-        f"{made} of {total} runs were not there yet; "
-        f"{duration(time.perf_counter() - start)}."
+        f"{clock.done} of {total} runs were not there yet; {duration(clock.spent)}."
     )
     return failures
 
@@ -193,13 +188,15 @@ def run_all(
         ConfigError: ``workers`` is not positive, or pieces of the work failed; the
             others are done then.
     """
-    failures, clock = {}, Clock(len(work))
+    failures, clock = {}, Clock()
     for name, outcome in in_parallel(work, workers=workers):
         failed = isinstance(outcome, BaseException)
         if failed:
             failures[name] = outcome
         text = f"failed: {outcome!r}" if failed else "done"
-        console.print(f"{clock.tick()} {name}: {text}", markup=False, soft_wrap=True)
+        console.print(
+            f"{clock.tick(len(work))} {name}: {text}", markup=False, soft_wrap=True
+        )
     if failures:
         raise ConfigError(
             f"{len(failures)} of {len(work)} runs failed, the first with "

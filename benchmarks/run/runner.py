@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 
 from botorch.exceptions.errors import InputDataError
 
+import botorch_drbo
 from benchmarks.run.config import (
     AlgorithmConfig,
     BenchmarkConfig,
@@ -85,6 +86,8 @@ class Task:
             "seed": self.seed,
             "initial": self.config.initial,
             "initial_design": self.config.initial_design,
+            # Left out of what was begun before salts, as its files have it.
+            **({"worlds": self.config.worlds} if self.config.worlds else {}),
         }
 
     def play(self, done: Sequence[Row]) -> Iterator[Row]:
@@ -92,7 +95,13 @@ class Task:
         config = self.config
         import_all(config.imports)
         problem = make_problem(self.problem)
-        world = World(problem, self.problem.name, self.seed, config.initial_design)
+        world = World(
+            problem,
+            self.problem.name,
+            self.seed,
+            config.initial_design,
+            salt=config.worlds,
+        )
         optimal = float(problem.optimal_value)
         optimizer = self._optimizer(world, done)
         for iteration in range(len(done), config.iterations):
@@ -230,7 +239,7 @@ def recorded_runs(
 
     Raises:
         ConfigError: The results do not say what made each run, or it would be made
-            otherwise today.
+            otherwise today. That another version of this library made it is no reason.
     """
     runs, about = collected_runs(out)
     if "headers" not in about or "config" not in about:
@@ -239,10 +248,14 @@ def recorded_runs(
             "experiment with a command of its own, or older than this can read. Make "
             "them anew with their command."
         )
-    raw = {key: value for key, value in about["config"].items() if key != "size"}
+    raw = {"worlds": "", **about["config"]}  # older files have no salt
+    raw.pop("size", None)
     tasks = {task.key: task for task in tasks_of(from_dict(raw), out)}
     for key in runs:
         kept = about["headers"][header_name(key)] | {"seed": key.seed}
+        # Its own version says less than the commit: 0.2.0 was the name of many.
+        own = {"botorch_drbo": botorch_drbo.__version__}
+        kept["versions"] = kept["versions"] | own
         if different := differences(kept, full_header(tasks[key])):
             raise ConfigError(
                 f"{key} in {out} would be made otherwise today:\n  "

@@ -1,4 +1,4 @@
-"""The paired world of a run: what happens depends on problem, seed and step alone.
+"""The paired world of a run: what happens depends on salt, problem, seed and step.
 
 Two algorithms that run with one seed meet the same initial decisions, the same contexts
 and the same noise, whatever they decide and however much randomness they use
@@ -8,7 +8,7 @@ themselves. Differences between them are then differences of decisions, not of l
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 from botorch.exceptions.errors import InputDataError
@@ -18,6 +18,28 @@ from benchmarks.problems import factories, make
 from benchmarks.run.config import ConfigError, ProblemConfig, did_you_mean
 from botorch_drbo.sampling import sobol_in_box
 from botorch_drbo.test_functions.base import RobustTestFunction
+
+# Begun before worlds had a salt: any two experiments of a group share worlds.
+SHARED = (
+    (
+        "ablations",
+        "batches",
+        "claims",
+        "demo",
+        "development",
+        "tournament",
+        "wdrbo",
+    ),
+    (
+        "edrbo",
+        "edrbo_batch",
+        "edrbo_detached",
+        "edrbo_diagonal",
+        "edrbo_slips",
+        "sbo_kde",
+    ),
+    ("calibration", "search"),
+)
 
 
 @dataclass(frozen=True)
@@ -33,12 +55,15 @@ class World:
             and contexts of the true law, as in EDRBO's study. ``"sobol_joint"``: a
             Sobol sequence over decision and context together, as in SBO-KDE's
             experiments; its contexts are no draws of the law.
+        salt: The name of the experiment, so that no two share a world unawares; empty
+            for those begun before salts (``SHARED``).
     """
 
     problem: RobustTestFunction
     name: str
     seed: int
     initial_design: str = "uniform"
+    salt: str = field(kw_only=True)
 
     def initial(self, step: int) -> tuple[Tensor, Tensor]:
         """The decision ``1 x d_x`` and the context ``1 x d_c`` of an initial step."""
@@ -73,7 +98,8 @@ class World:
     def _derived_seed(self, step: int, purpose: str) -> int:
         # Hashed, so that neighbouring seeds and steps are unrelated; 31 bits suit every
         # generator that a test function may use.
-        text = f"{self.name}|{self.seed}|{step}|{purpose}".encode()
+        salt = f"{self.salt}|" if self.salt else ""
+        text = f"{salt}{self.name}|{self.seed}|{step}|{purpose}".encode()
         return int.from_bytes(hashlib.sha256(text).digest()[:4], "big") >> 1
 
     def _generator(self, step: int, purpose: str) -> torch.Generator:

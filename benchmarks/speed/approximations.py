@@ -9,7 +9,6 @@ from typing import cast
 from unittest.mock import patch
 
 from rich.console import Console
-from torch import Tensor
 
 from benchmarks.run.display import working
 from benchmarks.run.engine import one_thread
@@ -28,7 +27,7 @@ from botorch_drbo.search.maximise import Effort, maximise
 from botorch_drbo.surrogate import SURROGATES
 from botorch_drbo.surrogate.cross_validation import cross_validated
 from botorch_drbo.surrogate.fit import joint_data
-from botorch_drbo.surrogate.leave_one_out import leave_one_out
+from botorch_drbo.surrogate.leave_one_out import HeldOut, leave_one_out
 
 _LOWER = 1e-3  # a maximum that is short by less counts as the same
 _RECIPES = {
@@ -104,9 +103,9 @@ def residual_section(repeats: int, t: int) -> Section:
             with patch(
                 "botorch_drbo.surrogate.cross_validation.MANY_ROWS", max(t, _REFITTED)
             ):
-                folds = cast(Tensor, cross_validated(surrogate, data))
-            alone = leave_one_out(surrogate.fit(data)).standardised
-            sizes = (each.square().mean().sqrt().item() for each in (folds, alone))
+                folds = cast(HeldOut, cross_validated(surrogate, data))
+            both = (folds, leave_one_out(surrogate.fit(data)))
+            sizes = (each.standardised.square().mean().sqrt().item() for each in both)
             rows.append([name, f"{seed}", *(f"{size:.3f}" for size in sizes)])
     return Section(
         title="Residuals without folds",

@@ -100,16 +100,23 @@ class WorstCaseProblem:
         ball = self.ball(self.contexts.points)
         return ball.radius.item() if ball.has_radius else None
 
+    @property
+    def reach(self) -> str:
+        """The size of the ball in words; empty for a set without a radius."""
+        ball = self.ball(self.contexts.points)
+        if not ball.has_radius:
+            return ""
+        name = type(ball).__name__
+        return self.within or f"radius {ball.radius.item():.3g} ({name})"
+
     def searched(self, space: SearchSpace) -> str:
         """The distributions over which a worst case is searched, in words."""
         ball = self.ball(self.contexts.points)
         if ball.keeps_support and not ball.has_radius:
             return "the posterior mean under the reference alone"
-        name = type(ball).__name__
-        within = f"the distributions of {name}"
-        if ball.has_radius:
-            reach = self.within or f"radius {ball.radius.item():.3g} ({name})"
-            within = f"distributions within {reach}"
+        within = f"the distributions of {type(ball).__name__}"
+        if self.reach:
+            within = f"distributions within {self.reach}"
         if self.box is None:
             where = "on the listed contexts"
         elif not torch.equal(self.box, space.context_support):

@@ -10,6 +10,8 @@ from pathlib import Path
 import pandas as pd
 from botorch.exceptions.errors import InputDataError
 
+from botorch_drbo._validation import check_new_file
+from botorch_drbo.adversaries.wasserstein import WassersteinBall
 from botorch_drbo.cli.answers import (
     in_digits_of,
     of_check,
@@ -18,13 +20,13 @@ from botorch_drbo.cli.answers import (
     rounding_of,
     with_decisions_in_digits,
 )
-from botorch_drbo.cli.columns import parse_at, parse_radius, parse_shift
+from botorch_drbo.cli.columns import parse_at, parse_shift
 from botorch_drbo.cli.csv_file import CsvFile, lines_of
 from botorch_drbo.cli.digits import as_values, in_digits
 from botorch_drbo.cli.groups import check_workers, suggested_by_group
 from botorch_drbo.cli.init import written
 from botorch_drbo.cli.options import NAME, Options
-from botorch_drbo.cli.picture import draw
+from botorch_drbo.cli.picture import check_format, draw
 from botorch_drbo.cli.problem import Problem
 from botorch_drbo.cli.terminal import answer, say, show
 from botorch_drbo.optimizer.comparison import METHODS
@@ -70,7 +72,6 @@ def init(
 def suggest(
     options: Options,
     forecast: Path | None,
-    radius: list[str] | None,
     known: list[str] | None,
     q: int,
     dry_run: bool,
@@ -84,13 +85,13 @@ def suggest(
     with nullcontext() if dry_run else CsvFile.locked(data, _waiting):
         problem = _problem(options)
         if group is not None:
-            known_now = problem.this_round(forecast, radius, known)
+            known_now = problem.this_round(forecast, known)
             found = suggested_by_group(problem, group, q, known_now, workers, dask)
             found.write(None if dry_run else problem.file, as_json=options.json)
             return
         opt = problem.optimizer()
         pending = opt.pending
-        x = opt.ask(q, **problem.this_round(forecast, radius, known))
+        x = opt.ask(q, **problem.this_round(forecast, known))
         rows = in_digits(x, pending, problem.file, problem.space)
         if not dry_run:
             problem.file.append(rows)
@@ -105,7 +106,6 @@ def suggest(
 def recommend(
     options: Options,
     forecast: Path | None,
-    radius: list[str] | None,
     known: list[str] | None,
     level: float | None,
 ) -> None:
@@ -113,7 +113,7 @@ def recommend(
     problem = _problem(options)
     opt = problem.optimizer()
     problem.check_outcomes()
-    this_round = problem.this_round(forecast, radius, known)
+    this_round = problem.this_round(forecast, known)
     best = opt.recommend(**this_round, level=LEVEL if level is None else level)
     if best.model_check is not None:
         check = best.model_check.by_lines(problem.lines)
@@ -131,7 +131,7 @@ def check(options: Options, forecast: Path | None) -> None:
     problem = _problem(options)
     opt = problem.optimizer()
     problem.check_outcomes()
-    asked = problem.this_round(forecast, None, None)
+    asked = problem.this_round(forecast)
     found = opt.check(context_set=asked["context_set"])
     found = found.by_lines(problem.lines)
     answer(of_check(found), as_json=options.json, text=lambda: say(str(found)))
@@ -142,18 +142,19 @@ def compare(
     methods: list[str] | None,
     shift: list[str] | None,
     forecast: Path | None,
-    radius: list[str] | None,
     clip: float,
 ) -> None:
     """Show what the methods are expected to earn."""
     problem = _problem(options)
     opt = problem.optimizer()
     problem.check_outcomes()
+    radius, own = problem.description.radius, opt.algorithm.adversary
     found = opt.compare(
         methods or METHODS,
         shifts=dict(map(parse_shift, shift or ())),
-        radii=[parse_radius(radius)] if radius else (),
-        context_set=problem.this_round(forecast, None, None)["context_set"],
+        # The worst distribution is known of a Wasserstein ball alone.
+        radii=[radius] if radius and isinstance(own, WassersteinBall) else (),
+        context_set=problem.this_round(forecast)["context_set"],
         clip=clip,
     )
     found = with_decisions_in_digits(found, problem.file, problem.space)
@@ -216,7 +217,6 @@ def predict(
 def profile(
     options: Options,
     forecast: Path | None,
-    radius: list[str] | None,
     known: list[str] | None,
     target: float | None,
 ) -> None:
@@ -227,17 +227,17 @@ def profile(
     opt = problem.optimizer()
     problem.check_outcomes()
     file, space = problem.file, problem.space
-    this_round = problem.this_round(forecast, radius, known)
+    this_round = problem.this_round(forecast, known)
     best = opt.recommend(**this_round)
     try:
         found = opt.robustness_profile(best.x, target=target, **this_round)
     except InputDataError as error:  # what was asked has passed `recommend`
         raise InputDataError(
             f"`{problem.description.algorithm}` has no radius above zero, so there is "
-            "no profile. Give --radius NAME=SIZE, or choose another --algorithm, such "
-            "as wdrbo_exact."
+            "no profile. Choose an --algorithm with one, such as wdrbo_exact, or give "
+            "it a --radius NAME=SIZE above zero."
         ) from error
-    moved_by = movement(opt, this_round["radius"]) or (lambda size: f"{size:.3g}")
+    moved_by = movement(opt, None) or (lambda size: f"{size:.3g}")
     pairs = zip(found.radii.tolist(), found.values.tolist(), strict=True)
     lines = [(size, moved_by(size), value) for size, value in pairs][::_EACH]
     outcome = space.outcome
@@ -274,18 +274,18 @@ def profile(
 def plot(
     options: Options,
     forecast: Path | None,
-    radius: list[str] | None,
     known: list[str] | None,
     out: Path | None,
     overwrite: bool,
 ) -> None:
     """Draw the outcomes so far."""
     path = out or options.data.with_suffix(".png")
-    problem = _problem(options)
     _check_free(path, overwrite)
+    check_format(path)
+    problem = _problem(options)
     opt = problem.optimizer()
     problem.check_outcomes()
-    best = opt.recommend(**problem.this_round(forecast, radius, known))
+    best = opt.recommend(**problem.this_round(forecast, known))
     draw(opt.history, in_digits_of(best, problem.file, problem.space), path)
     answer(
         {"picture": str(path)},
@@ -297,7 +297,6 @@ def plot(
 def report(
     options: Options,
     forecast: Path | None,
-    radius: list[str] | None,
     q: int,
     level: float | None,
     out: Path | None,
@@ -305,16 +304,14 @@ def report(
 ) -> None:
     """Write the HTML page."""
     path = options.data.with_suffix(".html") if out is None else out
-    problem = _problem(options)
     _check_free(path, overwrite)
+    problem = _problem(options)
     opt = problem.optimizer()
     problem.check_outcomes()
-    asked = problem.this_round(forecast, radius, None)
     write_report(
         opt,
         path,
-        context_set=asked["context_set"],
-        radius=asked["radius"],
+        context_set=problem.this_round(forecast)["context_set"],
         level=LEVEL if level is None else level,
         q=q,
         source=options.data.name,
@@ -337,11 +334,12 @@ def _problem(options: Options) -> Problem:
 
 
 def _check_free(path: Path, overwrite: bool) -> None:
-    """Refuse to write over a file.
+    """Refuse to write over a file, or where none can be.
 
     Raises:
-        InputDataError: There is one, and ``--overwrite`` was not given.
+        InputDataError: There is one, and ``--overwrite`` was not given; or no folder.
     """
+    check_new_file(path, "--out")
     if path.exists() and not overwrite:
         raise InputDataError(
             f"{path} already exists. Use --overwrite to replace it, or --out to choose "

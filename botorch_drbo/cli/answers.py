@@ -80,6 +80,8 @@ def of_recommendation(
         "feasible": best.feasible,
         "answer_holds": holds,
         "contexts": list(_rows(best.contexts)),
+        "beyond_contexts_seen": best.beyond,
+        "contexts_moved": {m.column: m.share for m in best.moved},
     }
 
 
@@ -98,12 +100,14 @@ def of_check(check: ModelCheck) -> dict[str, Json]:
     return {
         "num_outcomes": len(check.outcomes),
         "explained": check.explained,
+        "explained_interval": list(check.explained_interval),
         "num_outside": check.num_outside,
         "coverage": check.coverage,
         "widening": check.widening,
         "worst_lines": list(check.worst),
         "contexts_outside": check.unseen,
         "contexts_outside_by_column": dict(unseen),
+        "contexts_moved": {m.column: m.share for m in check.moved},
         "rows": [dict(zip(columns, row, strict=True)) for row in rows],
     }
 
@@ -126,7 +130,12 @@ def of_comparison(found: Comparison, space: Space) -> dict[str, Json]:
     for row in rows:
         words = {name: str(row[name]) for name in space.decisions}
         row.update(as_values(words, space.decisions))
-    return {"level": found.level, "rows": list(rows), "advice": found.advice}
+    return {
+        "level": found.level,
+        "radii": dict(zip(found.methods, found.radii, strict=True)),
+        "rows": list(rows),
+        "advice": found.advice,
+    }
 
 
 def _rows(table: pd.DataFrame) -> list[dict[str, Json]]:

@@ -80,7 +80,7 @@ def parse_constraint(text: str, names: Iterable[str]) -> LinearConstraint:
     r"""Read a linear constraint of decisions.
 
     Args:
-        text: A weighted sum of decisions, ``<=`` or ``>=``, and a number.
+        text: A weighted sum of decisions, ``<=``, ``>=`` or ``=``, and a number.
         names: The decisions; a name may have spaces in it.
 
     Returns:
@@ -92,12 +92,14 @@ def parse_constraint(text: str, names: Iterable[str]) -> LinearConstraint:
     Example:
         >>> parse_constraint("price + 2*stock <= 100", ["price", "stock"])
         LinearConstraint(coefficients={'price': 1.0, 'stock': 2.0}, upper=100.0, ...)
+        >>> print(parse_constraint("sand + lime = 1", ["sand", "lime"]))
+        sand + lime = 1
     """
     known = list(names)
     longest_first = sorted(known, key=len, reverse=True)
     name = "|".join(map(re.escape, longest_first))
     term = rf"\s*(?P<sign>[+-])?\s*(?:(?P<size>{_SIZE})\s*\*?\s*)?(?P<name>{name})\s*"
-    left, sense, right = [*re.split("(<=|>=)", text, maxsplit=1), "", ""][:3]
+    left, sense, right = [*re.split("(<=|>=|==?)", text, maxsplit=1), "", ""][:3]
     coefficients: dict[str, float] = {}
     position = 0
     for found in re.finditer(term, left):
@@ -111,11 +113,14 @@ def parse_constraint(text: str, names: Iterable[str]) -> LinearConstraint:
     if position != len(left) or not coefficients or bound is None:
         raise InputDataError(
             f"The constraint `{text}` cannot be read. Write a sum of decisions, each "
-            "once, and a bound, such as 'price + 2*stock <= 100'. The decisions are "
+            "once, and a bound, such as 'price + 2*stock <= 100' or 'sand + lime = 1'. "
+            "The decisions are "
             f"{known}."
         )
     return LinearConstraint(
-        coefficients, **{"upper" if sense == "<=" else "lower": bound}
+        coefficients,
+        upper=None if sense == ">=" else bound,
+        lower=None if sense == "<=" else bound,
     )
 
 

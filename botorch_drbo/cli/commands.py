@@ -12,6 +12,7 @@ from typing import Annotated
 
 import typer
 
+import botorch_drbo
 from botorch_drbo.cli.command import command
 from botorch_drbo.cli.options import (
     NAME,
@@ -29,7 +30,6 @@ from botorch_drbo.cli.options import (
     Options,
     Outcome,
     Overwrite,
-    Radius,
     Workers,
 )
 
@@ -41,6 +41,27 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
+
+
+def _say_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"botorch-drbo {botorch_drbo.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version",
+            callback=_say_version,
+            is_eager=True,
+            help="Show the version.",
+        ),
+    ] = False,
+) -> None:
+    """The options of no command."""
 
 
 @command(app)
@@ -69,7 +90,6 @@ def init(
 def suggest(
     options: Options,
     forecast: Forecast = None,
-    radius: Radius = None,
     known: Known = None,
     q: Annotated[int, typer.Option("-q", help="How many decisions.")] = 1,
     dry_run: Annotated[
@@ -92,7 +112,6 @@ def suggest(
 def recommend(
     options: Options,
     forecast: Forecast = None,
-    radius: Radius = None,
     known: Known = None,
     level: Level = None,
 ) -> None:
@@ -120,7 +139,6 @@ def compare(
         ),
     ] = None,
     forecast: Forecast = None,
-    radius: Radius = None,
     clip: Annotated[
         float,
         typer.Option("--clip", help="What share a shift may move out of the bounds."),
@@ -151,7 +169,6 @@ def predict(
 def profile(
     options: Options,
     forecast: Forecast = None,
-    radius: Radius = None,
     known: Known = None,
     target: Annotated[
         float | None,
@@ -168,7 +185,6 @@ def profile(
 def plot(
     options: Options,
     forecast: Forecast = None,
-    radius: Radius = None,
     known: Known = None,
     out: Annotated[
         Path | None, typer.Option("--out", help="The picture; by default beside DATA.")
@@ -182,7 +198,6 @@ def plot(
 def report(
     options: Options,
     forecast: Forecast = None,
-    radius: Radius = None,
     q: Annotated[int, typer.Option("-q", help="How many decisions to try next.")] = 3,
     level: Level = None,
     out: Annotated[

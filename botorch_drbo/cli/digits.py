@@ -9,6 +9,7 @@ from itertools import product
 from typing import TYPE_CHECKING
 
 from botorch_drbo.cli.csv_file import CsvFile
+from botorch_drbo.problem.equalities import EXACT
 from botorch_drbo.problem.feasible import feasible
 from botorch_drbo.space import Category, Continuous, Integer, Log, Space, Variable
 from botorch_drbo.space.table import to_tensor
@@ -62,7 +63,7 @@ def in_digits(
             for name, words in zip(names, zip(*tried, strict=True), strict=True)
         }
         X = to_tensor(columns, space.decisions, "x")
-        allowed = feasible(space.search_space, X).tolist()
+        allowed = feasible(space.search_space, X, EXACT).tolist()
         points, apart = X.tolist(), [*taken, *ahead]
         free = (i for i, ok in enumerate(allowed) if ok and points[i] not in apart)
         i = next(free, len(tried) - 1)

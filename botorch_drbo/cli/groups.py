@@ -20,7 +20,7 @@ from botorch_drbo.cli.terminal import answer, say, show
 from botorch_drbo.execution.attempt import Outcome, Raised
 from botorch_drbo.execution.engine import Executor
 from botorch_drbo.execution.parallel import in_parallel
-from botorch_drbo.optimizer.groups import check_outcomes, reason
+from botorch_drbo.optimizer.groups import check_group, check_outcomes, reason
 from botorch_drbo.optimizer.progress import shown_progress
 from botorch_drbo.space import Space
 
@@ -118,11 +118,8 @@ def suggested_by_group(
     """
     file, space = problem.file, problem.space
     check_column(group, file)
-    if group in (*space.decisions, *space.contexts, space.outcome):
-        raise InputDataError(
-            f"The column `{group}` of --group is a decision, a context or the outcome. "
-            "Name another one."
-        )
+    measured = (space.outcome, problem.description.status, *problem.limits)
+    check_group(group, (*space.decisions, *space.contexts, *measured), "--group")
     words = file.column(group)
     lines: dict[str, list[tuple[int, list[str]]]] = {}
     for number, cells in file.lines:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
+import textwrap
 from collections.abc import Sequence
 
 import typer
@@ -21,8 +22,18 @@ from botorch_drbo.cli.guess import (
     is_known,
 )
 from botorch_drbo.cli.options import STATUS
-from botorch_drbo.cli.problem_file import Toml, as_key, as_toml
-from botorch_drbo.space import Category, Continuous, Integer, Log, Ordinal, Variable
+from botorch_drbo.cli.problem_file import Toml, as_comment, as_key, as_toml
+from botorch_drbo.recommendation.moved_contexts import moved_contexts, moved_words
+from botorch_drbo.space import (
+    Category,
+    Continuous,
+    Integer,
+    Log,
+    Ordinal,
+    Space,
+    Variable,
+)
+from botorch_drbo.space.table import to_tensor
 
 _SAID = "as you said"
 _OTHER_KEYS = """\
@@ -87,7 +98,8 @@ def written(
     tables = {"decisions": chosen, "contexts": met}
     low_is_good = guess_minimize(outcome) if minimize is None else minimize
     lines = [
-        f"# The columns of {file.path.name}, as `botorch-drbo init` guessed them.",
+        as_comment(f"The columns of {file.path.name}, as `botorch-drbo init` guessed")
+        + " them.",
         "# Correct the guesses, above all the bounds: decisions and worst cases stay",
         "# inside them.",
         f"outcome = {as_toml(outcome)}{'' if said_outcome else '  # guessed'}",
@@ -120,7 +132,10 @@ def written(
                 guess = guess_variable(file.column(name), chosen=table == "decisions")
                 variable, why = guess.variable, f"guessed: {guess.why}"
             assert variable is not None
-            lines.append(f"{as_key(name)} = {as_toml(_toml(variable))}  # {why}")
+            value = as_toml(_toml(variable))
+            lines.append(f"{as_key(name)} = {value}  {as_comment(why)}")
+    if words := _moved(file, chosen, met, outcome):
+        lines += map(as_comment, textwrap.wrap(words, 76))
     alone = [
         name
         for name in file.header
@@ -128,8 +143,28 @@ def written(
     ]
     if alone:
         lines += ["", "# Left alone:"]
-        lines += [f"# {name}: {_why(guesses, name)}" for name in alone]
+        lines += [as_comment(f"{name}: {_why(guesses, name)}") for name in alone]
     return "\n".join(line.rstrip() for line in lines) + "\n"
+
+
+def _moved(
+    file: CsvFile, chosen: Sequence[str], met: Sequence[str], outcome: str
+) -> str:
+    """What is said if the decisions predict contexts in the rows without gaps."""
+    decisions, contexts = (
+        {
+            name: kind
+            for name in names
+            if (kind := guess_variable(file.column(name), chosen=False).variable)
+        }
+        for names in (chosen, met)
+    )
+    if not decisions or not contexts:
+        return ""
+    rows = file.frame({**decisions, **contexts}).dropna()
+    space = Space(decisions, contexts, outcome=outcome)
+    X, C = (to_tensor(rows, kinds, file.path.name) for kinds in (decisions, contexts))
+    return moved_words(moved_contexts(X, C, space.search_space))
 
 
 def _read(words: Sequence[str] | None, file: CsvFile) -> dict[str, Variable | None]:

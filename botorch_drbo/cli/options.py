@@ -58,8 +58,8 @@ Constraints = Annotated[
     list[str] | None,
     typer.Option(
         "--constraint",
-        help="A constraint on decisions, such as 'price + 2*stock <= 100'. May be "
-        "repeated.",
+        help="A constraint on decisions, such as 'price + 2*stock <= 100' or "
+        "'sand + lime = 1'. May be repeated.",
     ),
 ]
 Json = Annotated[
@@ -78,7 +78,7 @@ Radius = Annotated[
     list[str] | None,
     typer.Option(
         "--radius",
-        help="How far the contexts may shift, for this call: NAME=SIZE for each, in "
+        help="How far the contexts may shift: NAME=SIZE for each, in "
         "its unit (for a category, the share that may change); or one number in "
         "widths of the bounds, `spread` or `sd`.",
     ),
@@ -169,6 +169,7 @@ class Options:
             "halved, for contexts that drift. Default: equal weights.",
         ),
     ] = None
+    radius: Radius = None
     status: Annotated[
         str | None,
         typer.Option(

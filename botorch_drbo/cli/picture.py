@@ -14,19 +14,13 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-def draw(history: pd.DataFrame, best: NamedRecommendation, path: Path) -> None:
-    """Outcomes in their order, and the values of the recommended decision.
-
-    Args:
-        history: The trials.
-        best: The recommended decision.
-        path: Where the picture is written; its ending decides the format.
+def check_format(path: Path) -> None:
+    """Refuse an ending of which no picture can be made.
 
     Raises:
-        InputDataError: An ending of which no picture can be made.
+        InputDataError: It is none of matplotlib's.
     """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure  # only where a picture is wanted
 
     formats = FigureCanvasAgg.get_supported_filetypes()
     if path.suffix.removeprefix(".").lower() not in formats:
@@ -34,6 +28,18 @@ def draw(history: pd.DataFrame, best: NamedRecommendation, path: Path) -> None:
             f"`--out {path}` does not end in a format of pictures. The endings are "
             f"{sorted(formats)}."
         )
+
+
+def draw(history: pd.DataFrame, best: NamedRecommendation, path: Path) -> None:
+    """Outcomes in their order, and the values of the recommended decision.
+
+    Args:
+        history: The trials.
+        best: The recommended decision.
+        path: Where the picture is written; its ending decides the format.
+    """
+    from matplotlib.figure import Figure  # only where a picture is wanted
+
     outcomes = history[best.outcome].dropna()
     figure = Figure(figsize=(7.0, 4.0), layout="constrained")
     ax = figure.subplots()

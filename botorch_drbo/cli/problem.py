@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import math
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from botorch.exceptions.errors import InputDataError
+from botorch.exceptions.warnings import BotorchWarning
 
 from botorch_drbo.cli.columns import (
+    as_number,
     parse_constraint,
     parse_known,
     parse_limits,
@@ -17,11 +21,13 @@ from botorch_drbo.cli.columns import (
 )
 from botorch_drbo.cli.csv_file import CsvFile, lines_of
 from botorch_drbo.cli.description import Description, beside, described_by_words
-from botorch_drbo.cli.options import STATUS, WEIGHT, Options
+from botorch_drbo.cli.options import NAME, STATUS, WEIGHT, Options
 from botorch_drbo.cli.problem_file import read_problem
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.optimizer import NamedOptimizer
-from botorch_drbo.space import Space, Variable
+from botorch_drbo.problem.column_radii import in_widths, in_words
+from botorch_drbo.problem.round import RoundRadius
+from botorch_drbo.space import Category, Log, Space, Variable
 
 
 @dataclass(frozen=True)
@@ -62,6 +68,7 @@ class Problem:
             description = replace(description, status=STATUS)
             if any(w.lower() == "failed" for w in file.column(STATUS).values()):
                 notes.append(f"{STATUS}: says `failed` of trials without an outcome")
+        _warn_of_cut_radius(description.radius, space, file)
         notes = [*file.notes, *notes, *description.notes]
         return cls(file, space, description, limits, options.seed, notes)
 
@@ -119,17 +126,13 @@ class Problem:
             )
 
     def this_round(
-        self,
-        forecast: Path | None,
-        radius: Sequence[str] | None,
-        known: Sequence[str] | None,
+        self, forecast: Path | None, known: Sequence[str] | None = None
     ) -> dict[str, Any]:
         """What is known about the next round, as ``NamedOptimizer.ask`` takes it."""
         contexts = dict(self.space.contexts)
         pairs = [parse_known(text, contexts) for text in known or ()]
         return {
             "context_set": None if forecast is None else self._forecast(forecast),
-            "radius": parse_radius(radius) if radius else None,
             "context": dict(pairs) or None,
         }
 
@@ -144,6 +147,39 @@ class Problem:
         with lines_of(path):
             table = file.frame({**self.space.contexts, **numbers})
             return self.space.context_set(table, weights)
+
+
+def _warn_of_cut_radius(
+    radius: RoundRadius | None, space: Space, file: CsvFile
+) -> None:
+    """Warn where contexts that were seen would leave their bounds, as for a shift."""
+    if not isinstance(radius, Mapping):
+        return
+    box = space.search_space
+    widths = in_widths(radius, box).tolist()
+    for j, (name, variable) in enumerate(space.contexts.items()):
+        cells = [as_number(word) for word in file.column(name).values()]
+        (low, high), unit = (
+            variable.bounds,
+            math.log if isinstance(variable, Log) else float,
+        )
+        seen = [unit(v) for v in cells if v is not None and (v > 0 or unit is float)]
+        if isinstance(variable, Category) or not seen:
+            continue
+        move = widths[j] * (high - low) * (1.0 - 1e-9)
+        out = max(sum(v - move < low for v in seen), sum(v + move > high for v in seen))
+        if move > 0.0 and out:
+            ends = [math.exp(end) if unit is math.log else end for end in (low, high)]
+            alone = [widths[j] if i == j else 0.0 for i in range(box.d_c)]
+            warnings.warn(
+                f"A radius of {in_words(alone, box)} is cut by the bounds of `{name}`, "
+                f"{ends[0]:.6g} to {ends[1]:.6g}: it would move "
+                f"{100 * out / len(seen):.3g}% of cases beyond them, where the worst "
+                "case does not look. If these bounds are a guess, give wider ones, "
+                f"--contexts {name}=LOW:HIGH or in {NAME}.",
+                BotorchWarning,
+                stacklevel=2,
+            )
 
 
 def _described(options: Options, file: CsvFile) -> tuple[Description, list[str]]:
@@ -174,7 +210,7 @@ def _described(options: Options, file: CsvFile) -> tuple[Description, list[str]]
         raise InputDataError(
             f"{missing} is missing, and there is no {beside(options.data)}. Let "
             f"`botorch-drbo init {options.data}` write one, or say which columns are "
-            "what: --decisions price=10:90 --contexts demand=0:100 --outcome profit."
+            "what: --decisions price=10:90 --contexts temp=-10:40 --outcome profit."
         )
     given = {
         "constraints": options.constraint,
@@ -184,6 +220,7 @@ def _described(options: Options, file: CsvFile) -> tuple[Description, list[str]]
         "surrogate": options.surrogate,
         "feasibility": options.feasibility,
         "half_life": options.half_life,
+        "radius": parse_radius(options.radius) if options.radius else None,
         "status": options.status,
     }
     told = {name: value for name, value in given.items() if value is not None}

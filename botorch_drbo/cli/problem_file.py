@@ -176,6 +176,17 @@ def as_toml(value: Toml) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
+def as_comment(text: str) -> str:
+    r"""A text as a comment of TOML: what would end its line is written as an escape.
+
+    Example:
+        >>> print(as_comment("a\nb = 1"))
+        # a\nb = 1
+    """
+    shown = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
+    return f"# {shown}"
+
+
 def as_key(name: str) -> str:
     """A name as a key of TOML."""
     return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else as_toml(name)

@@ -252,6 +252,7 @@ def _restored(tag: object, arguments: object, exact: object) -> object:
                 f"`{name}` of {tag} should have shape {tuple(made.shape)}, got "
                 f"{tuple(tensor.shape)}."
             )
+        _check_close(made, tensor, name, tag)
         setattr(value, name, tensor)
     _check_rounded(value, values, tag)
     return value
@@ -295,14 +296,19 @@ def _check_rounded(value: object, arguments: Mapping[str, Any], tag: object) -> 
     """Refuse an argument that differs from what the object stores, up to rounding."""
     for name, given in arguments.items():
         kept = getattr(value, name, None)
-        if not isinstance(given, Tensor) or not isinstance(kept, Tensor):
-            continue
-        rounding = torch.finfo(kept.dtype).eps if kept.is_floating_point() else 0.0
-        slack = 16 * rounding * max(1, kept.numel())
-        if kept.shape != given.shape or not torch.allclose(
-            kept.double(), given.double(), rtol=slack, atol=0.0, equal_nan=True
-        ):
-            raise InputDataError(
-                f"{tag} makes {kept.tolist()!r:.100} of the {name} "
-                f"{given.tolist()!r:.100}: the record is damaged."
-            )
+        if isinstance(given, Tensor) and isinstance(kept, Tensor):
+            _check_close(kept, given, name, tag)
+
+
+def _check_close(kept: Tensor, given: Tensor, name: str, tag: object) -> None:
+    """Refuse a tensor of a record that is not what the object makes of it."""
+    dtypes = [t.dtype for t in (kept, given) if t.is_floating_point()]
+    rounding = max((torch.finfo(dtype).eps for dtype in dtypes), default=0.0)
+    slack = 16 * rounding * max(1, kept.numel())
+    if kept.shape != given.shape or not torch.allclose(
+        kept.double(), given.double(), rtol=slack, atol=0.0, equal_nan=True
+    ):
+        raise InputDataError(
+            f"{tag} makes {kept.tolist()!r:.100} of the {name} "
+            f"{given.tolist()!r:.100}: the record is damaged."
+        )

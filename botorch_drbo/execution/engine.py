@@ -19,6 +19,19 @@ Key = TypeVar("Key", bound=Hashable)
 _SHORTEST, _LONGEST = 1e-3, 0.1  # seconds between two looks at what is under way
 
 
+class NoAnswerError(InputDataError):
+    """No worker answers, or none takes a call: perhaps one call has ended them all.
+
+    Args:
+        message: What was wrong.
+        killer: The key of the call that has ended its workers, if that is certain.
+    """
+
+    def __init__(self, message: str, killer: Hashable | None = None) -> None:
+        super().__init__(message)
+        self.killer = killer
+
+
 class Future(Protocol):
     """A call under way."""
 
@@ -100,7 +113,7 @@ class Engine(Generic[Key]):
             arguments: Those of the function.
 
         Raises:
-            InputDataError: The executor takes no call.
+            NoAnswerError: The executor takes no call.
         """
         self._start(key, arguments, 0)
 
@@ -114,7 +127,7 @@ class Engine(Generic[Key]):
                     attempt, self._function, arguments, uuid.uuid4().hex
                 )
             except Exception as error:
-                raise InputDataError(
+                raise NoAnswerError(
                     f"`executor` takes no further call: {summary(error)}. It is closed "
                     "or broken, or cannot send the call. Go on with another one."
                 ) from error
@@ -133,8 +146,8 @@ class Engine(Generic[Key]):
         """Note what is over by now.
 
         Raises:
-            InputDataError: A call was lost as often as it may be before any worker has
-                ever answered: then it is not the call that is to blame.
+            NoAnswerError: A call was lost as often as it may be before any worker has
+                ever answered: then the call may not be to blame.
         """
         for key, (future, arguments, tried) in list(self._calls.items()):
             if not future.done():
@@ -145,23 +158,26 @@ class Engine(Generic[Key]):
                 if tried <= self._retries:
                     self._start(key, arguments, tried)
                     continue
-                outcome: Outcome = self._lost(error, tried)
+                outcome: Outcome = self._lost(key, error, tried)
             else:
                 self._answered = True
                 outcome = found if isinstance(found, Outcome) else Returned(found)
             self.ready[key] = outcome
             del self._calls[key]  # last: an interrupt loses none
 
-    def _lost(self, error: BaseException, tried: int) -> Raised:
+    def _lost(self, key: Key, error: BaseException, tried: int) -> Raised:
         times = "once" if tried == 1 else f"{tried} times"
         text = f"The call was lost {times}, the last time by {summary(error)}"
         if self._answered:
             return Raised(text, text)
-        raise InputDataError(
+        processes = self._processes
+        is_loaded = processes is not None and processes.has_loaded
+        raise NoAnswerError(
             f"{text} No call has come back from any worker yet. See what the workers "
             "print: with processes, a script must start its work under "
             '`if __name__ == "__main__":`; workers of a cluster need the same packages '
-            "as this process."
+            "as this process.",
+            key if is_loaded else None,
         ) from error
 
     def close(self) -> None:

@@ -10,6 +10,7 @@ import sys
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from ctypes import c_byte
 from importlib.util import find_spec
 from multiprocessing.connection import Connection, wait
 
@@ -36,13 +37,20 @@ class Processes:
     def __init__(self, function: Callable[..., object]) -> None:
         self._payload = _pickled(function)
         self._workers: list[_Worker] = []
+        # Without a lock, which a process that dies might hold.
+        self._loaded = multiprocessing.get_context("spawn").RawValue("b", 0)
+
+    @property
+    def has_loaded(self) -> bool:
+        """Whether any process has loaded the function: what dies later dies of it."""
+        return bool(self._loaded.value)
 
     def start(self, arguments: tuple[object, ...]) -> _Worker:
         """Begin a call in a process that has none, or in a new one."""
         self._workers = [w for w in self._workers if w.is_usable]
         worker = next((w for w in self._workers if not w.is_busy), None)
         if worker is None:
-            worker = _Worker(self._payload)
+            worker = _Worker(self._payload, self._loaded)
             self._workers.append(worker)
         worker.begin(arguments)
         return worker
@@ -56,10 +64,10 @@ class Processes:
 class _Worker:
     """A process, and the future of the call that it makes."""
 
-    def __init__(self, payload: bytes) -> None:
+    def __init__(self, payload: bytes, loaded: c_byte) -> None:
         context = multiprocessing.get_context("spawn")
         self._connection, theirs = context.Pipe()
-        self._process = context.Process(target=_serve, args=(theirs, payload))
+        self._process = context.Process(target=_serve, args=(theirs, payload, loaded))
         self._process.start()
         theirs.close()  # so that its end is seen here
         self.is_busy = False
@@ -122,7 +130,7 @@ def _kill_group(leader: int | None) -> None:
             os.killpg(leader, signal.SIGKILL)
 
 
-def _serve(connection: Connection, payload: bytes) -> None:
+def _serve(connection: Connection, payload: bytes, loaded: c_byte) -> None:
     """The life of a worker process."""
     if sys.platform != "win32":
         os.setsid()  # Ctrl-C in the terminal is for the run, not for its evaluations
@@ -132,6 +140,7 @@ def _serve(connection: Connection, payload: bytes) -> None:
     except Exception as error:
         connection.send(summary(error))
         return
+    loaded.value = 1
     while True:
         try:
             arguments = connection.recv()

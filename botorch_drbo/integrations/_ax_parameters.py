@@ -91,7 +91,11 @@ class Translation:
             if isinstance(p, ChoiceParameter)
         }
         constraints = [
-            LinearConstraint(dict(c.constraint_dict), upper=c.bound)
+            LinearConstraint(
+                dict(c.constraint_dict),
+                upper=c.bound,
+                lower=c.bound if c.is_equality else None,
+            )
             for c in space.parameter_constraints
         ]
         ours = Space(decisions, contexts, outcome=outcome, constraints=constraints)

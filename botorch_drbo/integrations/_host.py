@@ -69,12 +69,12 @@ class RobustDecision:
 
     @property
     def expected_interval(self) -> tuple[float, float] | None:
-        """The 90% interval of the expected value, in your sign and units."""
+        """Of the expected value, of level ``details.level``, in your sign and units."""
         return self.details.expected_interval
 
     @property
     def worst_case_interval(self) -> tuple[float, float] | None:
-        """The 90% interval of the worst-case value."""
+        """The same of the worst-case value."""
         return self.details.worst_case_interval
 
     def __str__(self) -> str:

@@ -90,7 +90,7 @@ class RobustSampler(BaseSampler):
         >>> from optuna.distributions import FloatDistribution
         >>> sampler = RobustSampler({"demand": FloatDistribution(0, 100)}, radius=0.1)
         >>> study = optuna.create_study(direction="maximize", sampler=sampler)
-        >>> trial = study.ask({"price": FloatDistribution(10, 90)})
+        >>> trial = study.ask({"stock": FloatDistribution(10, 90)})
         >>> tell(study, trial, {"demand": 40.0}, value=1.5)
     """
 
@@ -306,7 +306,7 @@ def tell(
         >>> from optuna.distributions import FloatDistribution
         >>> sampler = RobustSampler({"demand": FloatDistribution(0, 100)}, "erbo")
         >>> study = optuna.create_study(sampler=sampler)
-        >>> trial = study.ask({"price": FloatDistribution(10, 90)})
+        >>> trial = study.ask({"stock": FloatDistribution(10, 90)})
         >>> tell(study, trial, {"demand": 40.0})  # in the morning
         >>> tell(study, trial, {"demand": 40.0}, value=7.5)  # in the evening
     """

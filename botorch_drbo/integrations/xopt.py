@@ -81,14 +81,14 @@ class RobustGenerator(Generator):
         >>> from gest_api.vocs import VOCS, ContextualVariable
         >>> vocs = VOCS(
         ...     variables={
-        ...         "price": [10.0, 90.0],
+        ...         "stock": [10.0, 90.0],
         ...         "demand": ContextualVariable(domain=[0.0, 100.0]),
         ...     },
         ...     objectives={"profit": "MAXIMIZE"},
         ... )
         >>> generator = RobustGenerator(vocs=vocs, options={"radius": 0.1})
         >>> [list(candidate) for candidate in generator.generate(2)]
-        [['price'], ['price']]
+        [['stock'], ['stock']]
     """
 
     name: ClassVar[str] = "distributionally_robust"

@@ -122,6 +122,7 @@ def compared(
             reference=reference,
             half_life=half_life,
         )
+        decided_within = tuple(_radius_of(recipe, state) for recipe in recipes)
         worst = {
             words: [_thinned(_worst(ball, state, x), most) for x in decisions]
             for ball in balls
@@ -141,6 +142,7 @@ def compared(
     trust = Promise(values, values, widening).words()
     return Comparison(
         methods=names,
+        radii=decided_within,
         worlds=worlds,
         decisions=decisions,
         columns={f"x{j + 1}": decisions[:, j].tolist() for j in range(space.d_x)},
@@ -203,8 +205,14 @@ def _worst(ball: WassersteinBall, state: FittedRound, x: Tensor) -> ContextSet:
 
 
 def _worst_words(ball: WassersteinBall, state: FittedRound) -> str:
-    within = ball.ground_metric(state).words(state.radius(ball.radius))
+    within = ball.worst_case_problem(state).reach
     return f"worst within {within.removesuffix(' (Wasserstein)')}"
+
+
+def _radius_of(recipe: Recipe, state: FittedRound) -> str:
+    """The radius with which a method decides, in words; empty if it has none."""
+    adversary = recipe.adversary
+    return "" if adversary is None else adversary.worst_case_problem(state).reach
 
 
 def _moved(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -11,6 +12,7 @@ from botorch.exceptions.errors import (
     InputDataError,
     UnsupportedError,
 )
+from botorch.exceptions.warnings import BotorchWarning
 from botorch.models.model import Model
 from torch import Tensor
 
@@ -29,6 +31,8 @@ from botorch_drbo.problem.observed_round import ObservedRound
 from botorch_drbo.randomness import derive_seed, isolated_rng
 from botorch_drbo.recipes.model_based import ModelBasedRecipe
 from botorch_drbo.recommendation import ModelCheck, Recommendation
+from botorch_drbo.recommendation.beyond_seen import beyond_seen
+from botorch_drbo.recommendation.moved_contexts import MovedContext, moved_contexts
 from botorch_drbo.recommendation.promise import LEVEL
 from botorch_drbo.search.candidates import check_candidates, without
 
@@ -66,22 +70,24 @@ def next_decisions(
     if choose_context:
         algorithm.check_uses_contexts("choose_context")
         _check_reference(run, this_round)
-    taken = [*(ledger.failed if algorithm.avoids_failed else ()), *ledger.pending]
-    X_pending = which_may_meet(taken, this_round.within(space).known_context, space)
+    known = this_round.within(space).known_context
+    X_pending = which_may_meet(ledger.pending, known, space)
+    failed = which_may_meet(ledger.failed, known, space)
     design = design_of(run.configuration)
     num_design = design.share(q, ledger, needs_data=algorithm.needs_data)
     if candidates is None:
-        x = design.points(num_asked, num_design)
+        x = design.points(num_asked, num_design, failed)
     else:
         different = max(num_design, 1) if algorithm.may_repeat else q
         listed = check_candidates(candidates, space, different)
-        candidates = recognised(listed, ledger.pending, space)
-        x = design.rows(candidates, num_asked, num_design, ledger.X_pending)
+        candidates = recognised(listed, [*ledger.failed, *ledger.pending], space)
+        taken = torch.cat([failed, ledger.X_pending])
+        x = design.rows(candidates, num_asked, num_design, taken)
         if not algorithm.may_repeat:
             candidates = without(candidates, x)
     if num_design < q:
         proposed = algorithm.propose(
-            history,
+            replace(history, failed=failed),
             space,
             q=q - num_design,
             X_pending=torch.cat([X_pending, x]),
@@ -90,6 +96,7 @@ def next_decisions(
             this_round=this_round,
         )
         x = torch.cat([x, proposed])
+    _warn_of_repetition(x[: num_design if algorithm.may_repeat else q])
     if not choose_context:
         return x, None
     contexts = design.chosen_contexts(num_asked, num_design)
@@ -99,6 +106,19 @@ def next_decisions(
         )
         contexts = torch.cat([contexts, chosen])
     return x, contexts
+
+
+def _warn_of_repetition(x: Tensor) -> None:
+    """Say where decisions, ``n x d_x``, are fewer than was asked for."""
+    different = len((x + 0.0).unique(dim=0))
+    if different < len(x):
+        warnings.warn(
+            f"Of the {len(x)} decisions asked for only {different} differ: no others "
+            "were found that the variables and their constraints allow. Ask for fewer, "
+            "or widen bounds and constraints.",
+            BotorchWarning,
+            stacklevel=4,
+        )
 
 
 def which_may_meet(
@@ -165,10 +185,18 @@ def recommended(
         candidates=candidates,
         this_round=this_round,
     )
-    check = best.model_check
+    check, moved = best.model_check, moved_in(run)
     if check is not None:
-        check = replace(check, trials=tuple(run.ledger.standing.complete))
-    best = replace(best, level=level, model_check=check)
+        trials = tuple(run.ledger.standing.complete)
+        check = replace(check, trials=trials, moved=moved)
+    worst = ContextSet(best.context_set.points, best.worst_case_weights.clamp_min(0.0))
+    best = replace(
+        best,
+        level=level,
+        model_check=check,
+        beyond=beyond_seen(worst, run.ledger.history.C, configuration.space),
+        moved=moved,
+    )
     if configuration.maximize:
         return best
     return replace(
@@ -201,8 +229,27 @@ def checked(run: Run, model: Model, context_set: ContextSet | None) -> ModelChec
     space = configuration.space
     with isolated_rng(seed_of_recommendation(run), space.bounds.device):
         check = ModelCheck.of(model, surrogate, history, space, asked)
-    check = replace(check, trials=tuple(run.ledger.standing.complete))
+    trials = tuple(run.ledger.standing.complete)
+    check = replace(check, trials=trials, moved=moved_in(run))
     return check if configuration.maximize else check.mirrored()
+
+
+def moved_in(run: Run) -> tuple[MovedContext, ...]:
+    """The contexts that the decisions predict, by trials that knew nothing of them."""
+    met = [
+        (t.x, t.c)
+        for t in run.ledger.trials
+        if t.c is not None
+        and t.status != "withdrawn"
+        and t.chosen_context is None
+        and t.known_context is None
+        and not t.has_forecast
+        and t.x.isfinite().all()  # a host may know a failed one in part
+    ]
+    if not met:
+        return ()
+    X, C = (torch.stack(rows) for rows in zip(*met, strict=True))
+    return moved_contexts(X, C, run.configuration.space)
 
 
 def policy_for(run: Run, contexts: Tensor, this_round: Round) -> Tensor:

@@ -11,6 +11,7 @@ import torch
 from botorch.exceptions.errors import InputDataError
 from torch import Tensor
 
+from botorch_drbo._validation import as_numbers
 from botorch_drbo.optimizer.events import Tell
 from botorch_drbo.optimizer.tables import Tables
 
@@ -41,8 +42,8 @@ def _plain(value: Any) -> object:
     """The same without tensors."""
     if isinstance(value, Tensor):
         value = value.detach().cpu()
-        known = (torch.float32, torch.float64)
-        return (value if value.dtype in known else value.double()).numpy()
+        short = value.is_floating_point() and value.dtype.itemsize < 4  # not in NumPy
+        return (value.double() if short else value).numpy()
     if isinstance(value, tuple | list):
         return (
             type(value)(map(_plain, value)) if type(value) in (tuple, list) else value
@@ -116,7 +117,7 @@ class Names:
     def context(self, c: Any) -> Tensor:
         """A context by name, ``1 x d_c``."""
         if isinstance(c, np.ndarray):
-            c = torch.from_numpy(c)
+            c = _numbers(c, "c")
         return self.tables.read_contexts(c, "c")
 
 
@@ -157,12 +158,4 @@ def as_tell(result: Any, x: Tensor, chosen: Tensor | None, words: Words) -> Tell
 
 def _numbers(value: Any, name: str) -> Tensor:
     """Numbers of any kind as a tensor of their shape."""
-    try:
-        array = np.asarray(value)
-        if array.dtype not in (np.float32, np.float64):
-            array = array.astype(np.float64)
-    except (TypeError, ValueError) as error:
-        raise InputDataError(
-            f"`evaluate` must return numbers as `{name}`, got {value!r:.200}."
-        ) from error
-    return torch.from_numpy(array.copy())
+    return as_numbers(value, f"`evaluate` must return numbers as `{name}`")

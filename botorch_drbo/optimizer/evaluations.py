@@ -18,14 +18,19 @@ from torch import Tensor
 
 from botorch_drbo._validation import check_count, check_flag
 from botorch_drbo.execution.attempt import Outcome, Raised, Returned, summary
-from botorch_drbo.execution.engine import Engine, Executor
+from botorch_drbo.execution.engine import Engine, Executor, NoAnswerError
 from botorch_drbo.optimizer.decisions import next_decisions
 from botorch_drbo.optimizer.evaluation import Words, as_tell
-from botorch_drbo.optimizer.events import Ask, Tell
+from botorch_drbo.optimizer.events import Ask, Tell, Withdraw
 from botorch_drbo.optimizer.progress import Progress, shown_progress
 from botorch_drbo.optimizer.run import Run
 from botorch_drbo.optimizer.trials import Trial
 from botorch_drbo.problem import Round
+
+MOST_FAILURES = 10
+"""How many evaluations may fail in a row before `run` ends."""
+MOST_ENDED = 3
+"""How many calls of `run` a trial ends until it is withdrawn."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,7 +131,9 @@ class Evaluations:
                     f"`choose_context=True`, and this is a run with "
                     f"`choose_context={self.choose_context}`. Tell or withdraw it."
                 )
-        return deque(t.number for t in waiting)
+        # What may have killed its worker comes first, alone.
+        numbers = (trial.number for trial in waiting)
+        return deque(sorted(numbers, key=lambda number: not run.lost[number]))
 
 
 @dataclass
@@ -141,17 +148,67 @@ class _Loop:
     waiting: deque[int]
     todo: int
     telling: tuple[int, int] | None = field(default=None)
+    failures: int = 0
 
     def go(self) -> None:
         """Keep as many under way as is asked, until all are over."""
         while self.todo:
-            while self.engine.num_running < min(self.given.parallel, self.todo):
-                self._submit()
-            self.engine.wait()
+            try:
+                while self.engine.num_running < min(self._parallel(), self.todo):
+                    self._submit()
+                self.engine.wait()
+            except NoAnswerError as error:
+                raise self._blamed(error) from error
             for number in list(self.engine.ready):
                 told = self._tell(number)
                 if self.given.callback is not None:
                     self.given.callback(told)
+                self._check_failures(told)
+
+    def _parallel(self) -> int:
+        """How many may be under way: a trial that has ended a run is so alone."""
+        next_ones = [*self.engine.running, *list(self.waiting)[:1]]
+        suspected = any(self.run.lost[number] for number in next_ones)
+        return 1 if suspected else self.given.parallel
+
+    def _blamed(self, error: NoAnswerError) -> InputDataError:
+        """Which trials were under way when no worker answered; killers withdrawn."""
+        running = self.engine.running
+        if not running:  # the executor was closed before
+            return error
+        self.run.lost.update(running)
+        guilty = [
+            number  # certain where the function was loaded, else by how often
+            for number in running
+            if number == error.killer or self.run.lost[number] >= MOST_ENDED
+        ]
+        for number in guilty:
+            self.run.record(Withdraw(trial=number))
+        words = ", ".join(map(str, guilty or running))
+        what = (
+            f"Withdrawn, as it ends its worker each time: trial {words}."
+            if guilty
+            else f"Under way: trials {words}. If a decision kills what evaluates it, "
+            f"`withdraw` its trial; after {MOST_ENDED} runs that it has ended it is "
+            "withdrawn."
+        )
+        return InputDataError(f"{error} {what}")
+
+    def _check_failures(self, told: Trial) -> None:
+        """End the run where nothing but failures comes back.
+
+        Raises:
+            InputDataError: Ten in a row.
+        """
+        self.failures = self.failures + 1 if told.status == "failed" else 0
+        if self.failures == MOST_FAILURES and self.todo:
+            last = (told.error or "").strip().splitlines()
+            raise InputDataError(
+                f"`evaluate` failed {MOST_FAILURES} times in a row, so the run ends; "
+                f"the last time with {last[-1] if last else 'no message'!r}. See "
+                f"`trials[{told.number}].error`. If these are real failures of "
+                "decisions, call `run` again."
+            )
 
     def _submit(self) -> None:
         """Submit the next decision: a pending one, or else a new one."""
@@ -228,6 +285,8 @@ class _Loop:
                 with suppress(BotorchError):
                     self._tell(number)
         left = sorted({*running, *self.engine.ready, *self.waiting})
+        trials = self.run.ledger.trials
+        left = [number for number in left if trials[number].status == "pending"]
         if left:
             journal = self.run.journal
             place = "" if journal is None else f" in {journal.path}"

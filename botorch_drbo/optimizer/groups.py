@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar, final
@@ -172,14 +172,14 @@ class Groups(Generic[Optimizer]):
             >>> df = pd.DataFrame(
             ...     {
             ...         "sku": ["A", "A", "B"],
-            ...         "price": [1.0, 2.0, 1.5],
+            ...         "stock": [1.0, 2.0, 1.5],
             ...         "demand": [5.0, 3.0, 4.0],
             ...         "profit": [1.0, 2.0, 1.0],
             ...     }
             ... )
             >>> groups = NamedOptimizer.from_dataframe(
             ...     df,
-            ...     decisions={"price": (1, 3)},
+            ...     decisions={"stock": (1, 3)},
             ...     contexts={"demand": (0, 9)},
             ...     outcome="profit",
             ...     group="sku",
@@ -299,6 +299,25 @@ def check_outcomes(opt: Asked, num_rows: int) -> None:
         raise InputDataError(
             f"The group has {rows} and {num or 'no'} outcome"
             f"{'' if num == 1 else 's'}: at least {_FEWEST} outcomes are needed."
+        )
+
+
+def check_group(column: str, names: Iterable[str | None], what: str) -> None:
+    """Refuse to group by a column that the problem has already.
+
+    Args:
+        column: The column of the groups.
+        names: The decisions, the contexts, the outcome, and what else is measured.
+        what: How the user knows the option.
+
+    Raises:
+        InputDataError: It is one of them.
+    """
+    if column in names:
+        raise InputDataError(
+            f"The column `{column}` of {what} is a decision, a context, the outcome or "
+            "another column of the problem. Name one that says to which group a row "
+            "belongs, or leave it out of the variables."
         )
 
 

@@ -9,7 +9,7 @@ from botorch_drbo.optimizer.ledger import Ledger
 from botorch_drbo.problem import SearchSpace
 from botorch_drbo.problem.feasible import joint_sample, sample
 from botorch_drbo.sampling import sobol_in_box
-from botorch_drbo.search.candidates import best_rows
+from botorch_drbo.search.candidates import best_rows, redrawn
 
 
 class InitialDesign:
@@ -45,9 +45,13 @@ class InitialDesign:
         missing = self._num_initial - t - len(ledger.pending)
         return min(max(missing, 0), q)
 
-    def points(self, first: int, num: int) -> Tensor:
-        """Points ``first, first + 1, ...`` of the Sobol sequence, ``num x d_x``."""
-        return self._sequence(first, num)[:, : self._space.d_x]
+    def points(self, first: int, num: int, failed: Tensor) -> Tensor:
+        """Points ``first, first + 1, ...`` of the Sobol sequence, ``num x d_x``.
+
+        Where values are few a point can be one that has ``failed``: it is replaced.
+        """
+        x = self._sequence(first, num)[:, : self._space.d_x]
+        return redrawn(x, failed, self._space, self._seed, first)
 
     def contexts(self, x: Tensor, num_asked: int) -> Tensor:
         """The contexts that belong to decisions, ``q x d_x`` to ``q x d_c``.
@@ -92,12 +96,10 @@ class InitialDesign:
             return points(space, first + num, self._seed)[first:]
         return sobol_in_box(num, bounds, self._seed, skip=first)
 
-    def rows(
-        self, candidates: Tensor, first: int, num: int, X_pending: Tensor
-    ) -> Tensor:
+    def rows(self, candidates: Tensor, first: int, num: int, taken: Tensor) -> Tensor:
         """The same for a list: it is shuffled once, and ``first`` rows are behind."""
         m = len(candidates)
         generator = torch.Generator().manual_seed(self._seed)
         position = torch.randperm(m, generator=generator)
         wait = ((position - first) % m).to(candidates.device)
-        return best_rows(candidates, -wait, num, X_pending)
+        return best_rows(candidates, -wait, num, taken)

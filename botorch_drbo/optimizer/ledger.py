@@ -157,6 +157,7 @@ class Ledger:
                 x=row,
                 asked=row,
                 known_context=event.this_round.known_context,
+                has_forecast=event.this_round.context_set is not None,
                 chosen_context=None if chosen is None else chosen[i],
                 actions=event.actions,
             )

@@ -114,10 +114,10 @@ def _slack(bounds: Tensor, values: Iterable[int]) -> Tensor:
     return slack
 
 
-def recognised(rows: Tensor, pending: Sequence[Trial], space: SearchSpace) -> Tensor:
-    """Rows of a list, ``m x d_x``; what equals a pending decision becomes it."""
+def recognised(rows: Tensor, trials: Sequence[Trial], space: SearchSpace) -> Tensor:
+    """Rows of a list, ``m x d_x``; what equals a trial's decision becomes it."""
     slack = decision_slack(space)
-    for trial in pending:
+    for trial in trials:
         equal = ((rows - trial.x).abs() <= slack).all(-1, keepdim=True)
         rows = torch.where(equal, trial.x, rows)
     return rows

@@ -23,7 +23,7 @@ from botorch_drbo.optimizer.comparison import METHODS, Methods, Shift
 from botorch_drbo.optimizer.configuration import Configuration
 from botorch_drbo.optimizer.evaluation import Names
 from botorch_drbo.optimizer.evaluations import Evaluations
-from botorch_drbo.optimizer.groups import Groups
+from botorch_drbo.optimizer.groups import Groups, check_group
 from botorch_drbo.optimizer.restore import begun, of_state, resumed, write_journal
 from botorch_drbo.optimizer.robust import RobustOptimizer, own_arguments
 from botorch_drbo.optimizer.run import Run
@@ -395,8 +395,9 @@ class NamedOptimizer:
         Raises:
             InputDataError: A wrong argument; a function that cannot be sent to a
                 process; an executor that is closed or broken; no worker that ever
-                answers; pending decisions with a chosen context in a run without, or
-                the other way around; or as ``ask``. No outcome is lost.
+                answers; ten failures in a row; pending decisions with a chosen context
+                in a run without, or the other way around; or as ``ask``. No outcome is
+                lost.
             UnsupportedError: As ``ask``, or constraints that the algorithm ignores.
 
         Example:
@@ -550,7 +551,7 @@ class NamedOptimizer:
                 ``ContextSet`` or a DataFrame whose rows are equally likely. A single
                 shift needs no name: ``{"demand": -30}``.
             radii: Adds the worst distribution within each radius, such as
-                ``{"demand": 30}``.
+                ``{"demand": 30}``. The methods decide with their own radius.
             clip: The share of the weight that a shift may move beyond the bounds.
             level: The level of the intervals, a probability.
             context_set: The distribution without a shift.
@@ -801,9 +802,9 @@ class NamedOptimizer:
 
         ``status`` names a column that contains ``failed`` in a row whose outcome will
         never come: its context and its measured limits are used, and the decision is
-        not proposed again. ``withdrawn`` omits a row, and ``pending`` is the same as an
-        empty cell. In a row with an outcome any other word is ignored, so the result of
-        ``table()`` can be read.
+        not proposed again as long as there are others. ``withdrawn`` omits a row, and
+        ``pending`` is the same as an empty cell. In a row with an outcome any other
+        word is ignored, so the result of ``table()`` can be read.
 
         Args:
             df: The trials, one in each row; it may be empty.
@@ -836,16 +837,16 @@ class NamedOptimizer:
             >>> from botorch_drbo import NamedOptimizer
             >>> import pandas as pd
             >>> df = pd.DataFrame(
-            ...     {"price": [20.0, 60.0], "demand": [50.0, 30.0], "profit": [1, 3]}
+            ...     {"stock": [20.0, 60.0], "demand": [50.0, 30.0], "profit": [1, 3]}
             ... )
             >>> opt = NamedOptimizer.from_dataframe(
             ...     df,
-            ...     decisions={"price": (10, 90)},
+            ...     decisions={"stock": (10, 90)},
             ...     contexts={"demand": (0, 100)},
             ...     outcome="profit",
             ... )
             >>> opt.ask().columns.tolist()
-            ['price']
+            ['stock']
         """
         if group is not None:
             if journal is not None:
@@ -868,6 +869,8 @@ class NamedOptimizer:
                 perturbation=perturbation,
                 **options,
             )
+            measured = (outcome, status, *(outcome_constraints or ()))
+            check_group(group, (*decisions, *contexts, *measured), "`group`")
             groups = Groups[NamedOptimizer](df, group, make)
             make(df[:0])  # what is wrong with all of them is said at once
             return groups

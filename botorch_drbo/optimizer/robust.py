@@ -297,10 +297,11 @@ class RobustOptimizer:
     ) -> Tensor | tuple[Tensor, Tensor]:
         r"""Propose the next decisions.
 
-        They differ from each other and from the pending decisions; with ``candidates``,
-        they differ from the pending ones as long as there are others in the list. You
-        may pass a different list in each call. A journal stores the proposed decisions,
-        not the list.
+        They differ from each other and from the pending decisions, and are none that
+        has failed, as long as there are others: of few values, or of ``candidates``,
+        all of which are pending or have failed, the best is proposed again. You may
+        pass a different list in each call. A journal stores the proposed decisions, not
+        the list.
 
         ``actions`` is a binding list: only these decisions are available in this round.
         ``tell`` then raises an error for any other decision, and the journal stores the
@@ -469,7 +470,7 @@ class RobustOptimizer:
         the context. The trial stays pending until a later call with equal ``x`` and
         ``c`` gives the outcome. If the outcome will never come, pass ``failed=True``:
         the context is used (``c=None`` if none was seen), nothing is learnt about the
-        outcome, and the decision is avoided as pending ones are.
+        outcome, and the decision itself is not proposed as long as there are others.
 
         ``y_variance`` is the variance of the noise in each outcome (a squared standard
         error), if it is known; the model uses exactly this value. Pass it with every
@@ -564,8 +565,10 @@ class RobustOptimizer:
         **What may go wrong.** If ``evaluate`` raises an error, or returns something
         that cannot be told (a wrong shape, NaN), the trial is told as failed, with a
         warning; ``trials[k].error`` has the traceback. If its worker dies, the decision
-        is submitted again, up to ``retries`` times, and then told as failed. An
-        error of the executor itself ends the call.
+        is submitted again, up to ``retries`` times, and then told as failed. After ten
+        failures in a row the call ends: the error is then in ``evaluate``. An error of
+        the executor itself ends the call; it names the trials that were under way. One
+        that has ended three calls is withdrawn; where no executor is given, at once.
 
         **Interrupted.** Ctrl-C ends the call with ``KeyboardInterrupt``: outcomes that
         have come back are told, the other decisions stay pending. With a journal the
@@ -594,8 +597,9 @@ class RobustOptimizer:
         Raises:
             InputDataError: A wrong argument; a function that cannot be sent to a
                 process; an executor that is closed or broken; no worker that ever
-                answers; pending decisions with a chosen context in a run without, or
-                the other way around; or as ``ask``. No outcome is lost.
+                answers; ten failures in a row; pending decisions with a chosen context
+                in a run without, or the other way around; or as ``ask``. No outcome is
+                lost.
             UnsupportedError: As ``ask``, or constraints that the algorithm ignores.
 
         Example:
@@ -794,8 +798,8 @@ class RobustOptimizer:
     def check(self, *, context_set: ContextSet | None = None) -> ModelCheck:
         r"""Check how far the model can be trusted; print the result.
 
-        Every outcome is predicted from all others (leave-one-out cross-validation), in
-        closed form; nothing is recorded.
+        Every outcome is predicted by a model that was fitted without its fold of five,
+        or from all others in closed form: see ``ModelCheck``. Nothing is recorded.
 
         Args:
             context_set: The contexts for which the model will be used; None for the
@@ -855,6 +859,7 @@ class RobustOptimizer:
                 ``ContextSet``. A single shift needs no name: ``{"c1": -0.3}``.
             radii: As for ``ask``, for Wasserstein balls: adds the distribution in the
                 ball that is worst for the decision, according to the model's mean.
+                The methods decide with their own radius, which the result states.
             clip: The share of the weight that a shift may move beyond the bounds, where
                 it is set to the bounds; a larger share raises an error.
             level: The level of the intervals, a probability.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -31,6 +32,8 @@ class Run:
         self.configuration = configuration
         self.ledger = Ledger(configuration.space)
         self.journal: Journal | None = None
+        self.lost: Counter[int] = Counter()
+        """How many calls of `run` each trial has ended whose worker died each time."""
 
     @classmethod
     def replayed(

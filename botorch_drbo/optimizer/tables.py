@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias, final
 
 import torch
-from botorch.exceptions.errors import InputDataError
 from torch import Tensor
 
+from botorch_drbo._validation import as_numbers
 from botorch_drbo.optimizer.trials import Trial
 from botorch_drbo.problem import SearchSpace
 from botorch_drbo.space import Space
@@ -57,15 +57,9 @@ class Tables:
         """Values of outcome constraints; of a table its numbers, ``m x k``."""
         if constraints is None or isinstance(constraints, Tensor | float | int):
             return constraints
-        import numpy as np
-
-        try:
-            numbers = np.asarray(constraints, dtype=np.float64)
-        except (TypeError, ValueError) as error:
-            raise InputDataError(
-                f"`constraints` must be numbers, a column for each constraint: {error}."
-            ) from error
-        return torch.from_numpy(numbers.copy())
+        return as_numbers(
+            constraints, "`constraints` must be numbers, a column for each constraint"
+        ).double()
 
     def decisions(self, x: Tensor) -> pd.DataFrame:
         """Decisions in the user's words."""

@@ -29,6 +29,7 @@ class Trial:
             elsewhere.
         known_context: The part of the context that was known before the decision,
             ``d_c``, with NaN in unknown columns; None if nothing was known.
+        has_forecast: Whether the decision was asked for a distribution of its own.
         chosen_context: The context that ``ask(choose_context=True)`` chose, ``d_c``;
             None if it was not chosen.
         actions: The round's action set, ``m x d_x``, one of whose rows must be
@@ -46,6 +47,7 @@ class Trial:
     status: Status = "pending"
     asked: Tensor | None = None
     known_context: Tensor | None = None
+    has_forecast: bool = False
     chosen_context: Tensor | None = None
     actions: Tensor | None = None
     error: str | None = None

@@ -1,4 +1,4 @@
-"""Outcomes against their predictions from all other rows."""
+"""Outcomes against their predictions from other rows."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from botorch_drbo.recommendation import ModelCheck
 def plot_model_check(
     check: ModelCheck, ax: Axes | None = None, *, outcome: str = "outcome"
 ) -> Axes:
-    r"""Draw each outcome against its prediction from all others.
+    r"""Draw each outcome against its prediction from other rows.
 
     Dots on the diagonal are predicted exactly. Bars are 95% intervals; outcomes outside
     their interval, whose bars miss the diagonal, have another colour. The three rows

@@ -25,9 +25,10 @@ def plot_policy(
     r"""Draw a decision variable against one context variable, or against two.
 
     Args:
-        contexts: ``m x d_c``, the argument of ``RobustOptimizer.policy``; a tensor or a
-            DataFrame.
-        decisions: ``m x d_x``, its result.
+        contexts: ``m x d_c``, the argument of ``RobustOptimizer.policy`` or
+            ``NamedOptimizer.policy``; a tensor or a DataFrame.
+        decisions: ``m x d_x``, its result; of a DataFrame the columns that ``contexts``
+            has as well, and empty ones, are left out.
         ax: Where to draw; a new figure if None.
         columns: Which context variables, one or two, by place or by name.
         decision: Which decision variable.
@@ -66,6 +67,10 @@ def plot_policy(
             f"`contexts` and `decisions` must have as many rows, got {len(contexts)} "
             f"and {len(decisions)}."
         )
+    if hasattr(contexts, "columns") and hasattr(decisions, "columns"):
+        both = [name for name in contexts.columns if name in decisions.columns]
+        # What was not known of the contexts is an empty column of the policy.
+        decisions = decisions.drop(columns=both).dropna(axis="columns", how="all")
     seen = [column_of(contexts, which, "context c", "contexts") for which in columns]
     chosen = column_of(decisions, decision, "decision x", "decisions")
     names = labels or tuple(column.name for column in (*seen, chosen))

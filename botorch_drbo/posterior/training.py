@@ -157,6 +157,16 @@ def conditioned_system(model: SingleTaskGP) -> TrainingSystem | InducingSystem:
     return training_system(model)
 
 
+def refuse_inducing_points(model: SingleTaskGP) -> None:
+    """Raise an error if a model keeps no covariance of all rows."""
+    if isinstance(model.covar_module, InducingPointKernel):
+        raise UnsupportedError(
+            f"This needs the covariance of all {len(model.train_targets):,} rows, and "
+            "the model sums them up at inducing points. Take a surrogate with a larger "
+            "`max_exact`, or fewer rows."
+        )
+
+
 def training_system(model: SingleTaskGP) -> TrainingSystem:
     r"""Factor a model's training covariance in float64; the model goes to eval mode.
 
@@ -169,12 +179,7 @@ def training_system(model: SingleTaskGP) -> TrainingSystem:
     Raises:
         UnsupportedError: A model of inducing points: it keeps no such matrix.
     """
-    if isinstance(model.covar_module, InducingPointKernel):
-        raise UnsupportedError(
-            f"This needs the covariance of all {len(model.train_targets):,} rows, and "
-            "the model sums them up at inducing points. Take a surrogate with a larger "
-            "`max_exact`, or fewer rows."
-        )
+    refuse_inducing_points(model)
     model.eval()
     with torch.no_grad():
         Z = get_train_inputs(model, transformed=True)[0]  # t x d

@@ -91,6 +91,9 @@ class History:
             without one; None if there are no such constraints.
         baseline: The decisions that an improvement has to beat, ``m x d_x``; None for
             all of ``X``.
+        failed: Decisions of trials that will never have an outcome, ``m x d_x``; None
+            for none. They teach nothing, but are not proposed as long as there are
+            others.
 
     Raises:
         BotorchTensorDimensionError: The numbers of rows or columns do not fit.
@@ -111,11 +114,12 @@ class History:
     Yvar: Tensor | None = None
     constraints: ConstraintData | None = None
     baseline: Tensor | None = None
+    failed: Tensor | None = None
 
     def __post_init__(self) -> None:
         """Check that the tensors belong together."""
-        for name in ("X", "C", "Y", "contexts", "Yvar"):
-            if name == "Yvar" and self.Yvar is None:
+        for name in ("X", "C", "Y", "contexts", "Yvar", "failed"):
+            if name in ("Yvar", "failed") and getattr(self, name) is None:
                 continue
             values = check_finite(getattr(self, name), name)
             if values.ndim != 2:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from torch import Tensor
+
 from botorch_drbo.problem.history import History
 from botorch_drbo.problem.search_space import SearchSpace
 
@@ -21,3 +23,9 @@ class ObservedRound:
     history: History
     space: SearchSpace
     seed: int = 0
+
+    @property
+    def failed(self) -> Tensor:
+        """Decisions that are not proposed while there are others, ``m x d_x``."""
+        failed = self.history.failed
+        return self.space.bounds[:0] if failed is None else failed

@@ -17,6 +17,7 @@ from botorch_drbo._validation import (
     coarser_eps,
     rounding,
 )
+from botorch_drbo.problem.equalities import Equalities
 
 Values = Mapping[int, Sequence[float]]
 """Columns that take these values only, in increasing order: a tuple, or a ``range`` of
@@ -51,6 +52,7 @@ class SearchSpace:
             ``(indices, coefficients, rhs)`` for a weighted sum of at least ``rhs``.
         nonlinear_inequality_constraints: Functions of decisions ``n x d_x`` to ``n``,
             feasible where they are not negative.
+        equalities: Weighted sums of decisions that have to be right; None for none.
         perturbation: Whether the context perturbs the decision: the outcome, and the
             model, depend only on the sum ``x + c``.
         context_names: The user's names of the context columns; empty for none.
@@ -79,6 +81,7 @@ class SearchSpace:
     context_categories: Categories = field(default_factory=dict)
     inequality_constraints: tuple[tuple[Tensor, Tensor, float], ...] = ()
     nonlinear_inequality_constraints: tuple[Callable[[Tensor], Tensor], ...] = ()
+    equalities: Equalities | None = None
     perturbation: bool = False
     context_names: tuple[str, ...] = ()
     context_logarithms: tuple[int, ...] = ()
@@ -217,8 +220,8 @@ class SearchSpace:
     @property
     def constrained(self) -> bool:
         """Whether decisions have constraints."""
-        return bool(self.inequality_constraints) or bool(
-            self.nonlinear_inequality_constraints
+        return self.equalities is not None or bool(
+            self.inequality_constraints or self.nonlinear_inequality_constraints
         )
 
     @property

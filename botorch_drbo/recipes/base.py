@@ -87,8 +87,6 @@ class Recipe(ABC):
     """Whether its decisions depend on the distribution of the context."""
     may_repeat: ClassVar[bool] = False
     """Whether a batch may hold a decision twice, or one that is pending."""
-    avoids_failed: ClassVar[bool] = True
-    """Whether decisions of failed trials are avoided as pending ones are."""
     context_order: ClassVar[str | None] = None
     """What needs contexts that are numbers, in words; None if categories will do."""
     needs_box: ClassVar[bool] = False
@@ -168,7 +166,8 @@ class Recipe(ABC):
         Returns:
             Decisions inside ``space.bounds``, ``q x d_x``, in its dtype. With
             ``candidates`` they are different rows of the list, and none that is
-            pending as long as there are others, unless the recipe ``may_repeat``.
+            pending as long as there are others, unless the recipe ``may_repeat``. None
+            is in ``history.failed`` as long as there are others.
 
         Raises:
             InputDataError: The recipe needs data and there is none, ``q`` is not a

@@ -304,10 +304,8 @@ class ModelBasedRecipe(Recipe):
         X_pending: Tensor | None,
         candidates: Tensor | None,
     ) -> Tensor:
-        space, seed = observed.space, observed.seed
-        pending = (
-            space.bounds.new_empty(0, space.d_x) if X_pending is None else X_pending
-        )
+        space, seed, failed = observed.space, observed.seed, observed.failed
+        pending = space.bounds[:0] if X_pending is None else X_pending
         state = self._fitted_round(self._search_model(observed), observed)
         chance, reference = self._chance(None, state), None
         if chance is not None:
@@ -315,6 +313,7 @@ class ModelBasedRecipe(Recipe):
             state, reference = incumbents(objective, chance, state)
         roughly = with_few_points(state) if self.ranks_by_moments else None
         chosen: list[Tensor] = []
+        num = self.raw_samples
         # One by one, each seeing those before it as pending. This is what
         # optimize_acqf(sequential=True) does, but it also serves analytic acquisition
         # functions, which take their pending decisions at construction only.
@@ -325,11 +324,10 @@ class ModelBasedRecipe(Recipe):
                 rough = weighted(self.exploring(roughly, seen), chance, reference)
             if candidates is None:
                 maxima, values = maximise(acqf, space, self.effort(seed), rough=rough)
-                x = best_apart(
-                    acqf, maxima, values, pending, space, seed, self.raw_samples
-                )
+                x = best_apart(acqf, maxima, values, pending, failed, space, seed, num)
             else:
-                x = best_row(candidates, score(acqf, candidates), pending)
+                taken = torch.cat([pending, failed])
+                x = best_row(candidates, score(acqf, candidates), taken)
                 candidates = without(candidates, x)
             chosen.append(x)
             pending = torch.cat([pending, x])

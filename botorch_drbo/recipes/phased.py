@@ -31,7 +31,7 @@ from botorch_drbo.recipes.outcome_model import check_single_model
 from botorch_drbo.recipes.robust_recipe import RobustRecipe
 from botorch_drbo.recipes.table import TABLE
 from botorch_drbo.sampling import sobol_in_box
-from botorch_drbo.search.candidates import check_candidates
+from botorch_drbo.search.candidates import check_candidates, without
 from botorch_drbo.surrogate.given_model import check_exact
 
 
@@ -169,7 +169,6 @@ class PhasedUncertaintySampling(DelegatingRecipe):
     needs_data: ClassVar[bool] = False
     uses_contexts: ClassVar[bool] = False
     may_repeat: ClassVar[bool] = True
-    avoids_failed: ClassVar[bool] = False  # a pending decision is one of the phase
     recommender: ClassVar[RobustRecipe] = TABLE["gp_ucb"]
 
     num_decisions: int = 1024
@@ -253,6 +252,8 @@ class PhasedUncertaintySampling(DelegatingRecipe):
                 f"{2 * state.length}."
             )
         survivors = state.survivors
+        new = without(survivors, observed.failed)
+        survivors = new if len(new) else survivors
         if prior is None:  # no outcome is known yet
             return survivors[:1]
         # Executed decisions need not be survivors: such rows are only observed.

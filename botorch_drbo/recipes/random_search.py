@@ -13,7 +13,7 @@ from botorch_drbo.problem.observed_round import ObservedRound
 from botorch_drbo.recipes.delegating import DelegatingRecipe
 from botorch_drbo.recipes.robust_recipe import RobustRecipe
 from botorch_drbo.recipes.table import TABLE
-from botorch_drbo.search.candidates import best_rows
+from botorch_drbo.search.candidates import best_rows, redrawn
 
 
 @final
@@ -54,11 +54,15 @@ class RandomSearch(DelegatingRecipe):
         # Runs under the seed; drawn on the CPU, so that every device sees the same.
         if candidates is not None:
             order = torch.randperm(len(candidates)).to(candidates.device)
-            return best_rows(candidates, order, q, X_pending)
+            taken = observed.failed
+            if X_pending is not None:
+                taken = torch.cat([taken, X_pending])
+            return best_rows(candidates, order, q, taken)
         # One draw is skipped per pending decision: the same seed goes on, not again.
         skipped = 0 if X_pending is None else len(X_pending)
         if not space.is_box:
-            return sample(space, skipped + q, observed.seed)[skipped:]
+            x = sample(space, skipped + q, observed.seed)[skipped:]
+            return redrawn(x, observed.failed, space, observed.seed)
         unit = torch.rand(skipped + q, space.d_x, dtype=torch.double)[skipped:]
         unit = unit.to(space.bounds)
         return space.bounds[0] + unit * (space.bounds[1] - space.bounds[0])

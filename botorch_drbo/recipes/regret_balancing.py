@@ -153,7 +153,6 @@ class RegretBalancing(ModelBasedRecipe):
     takes_constraints: ClassVar[bool] = False
     needs_box: ClassVar[bool] = True
     uses_contexts: ClassVar[bool] = False
-    avoids_failed: ClassVar[bool] = False  # a pending decision is a play
 
     horizon: int = 300
     reward_range: tuple[float, float] = (0.0, 1.0)

@@ -33,6 +33,8 @@ class Comparison:
 
     Attributes:
         methods: Their names, ``m``; the others are compared with the first.
+        radii: The radius with which each method decided, in words, ``m``; empty for a
+            method without one. The worlds do not change it.
         worlds: Names of the distributions of the context, ``w``: without a shift, then
             the shifts, then the worst distribution within each radius.
         decisions: The decision that each method recommends, ``m x d_x``, in model
@@ -51,6 +53,7 @@ class Comparison:
     """
 
     methods: tuple[str, ...]
+    radii: tuple[str, ...]
     worlds: tuple[str, ...]
     decisions: Tensor
     columns: Mapping[str, Sequence[object]]
@@ -172,7 +175,9 @@ class Comparison:
                 f"{name} = {_shown(entries[i])}"
                 for name, entries in self.columns.items()
             )
-            lines.append(f"{method}: {decided}")
+            within = self.radii[i]
+            how = f"decided within {within}" if within else "decided without a radius"
+            lines.append(f"{method}: {decided} ({how})")
             for j, world in enumerate(self.worlds):
                 value = _shown(self.values.mean[i, j].item())
                 ends = f"{_shown(low[i, j].item())} to {_shown(high[i, j].item())}"

@@ -12,7 +12,7 @@ from torch import Tensor
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.posterior.ensemble import members_of
 from botorch_drbo.posterior.joint import joint_moments
-from botorch_drbo.problem.feasible import sample
+from botorch_drbo.problem.feasible import sample, settled
 from botorch_drbo.problem.search_space import SearchSpace
 
 _NUM_DRAWS = 1024
@@ -84,6 +84,8 @@ def importance(
     changed = first.repeat(first.shape[-1], 1, 1)  # d x n x d
     for j in range(first.shape[-1]):
         changed[j, :, j] = second[:, j]
+        if j < space.d_x:  # beside a sum that has to be right others move too
+            changed[j, :, : space.d_x] = settled(space, changed[j, :, : space.d_x], [j])
     found = []
     for member in members_of(model):
         with torch.no_grad():

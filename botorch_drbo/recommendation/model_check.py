@@ -9,12 +9,16 @@ from typing import final
 import torch
 from botorch.exceptions.errors import UnsupportedError
 from botorch.models.model import Model
+from scipy.stats import t as student
 from torch import Tensor
 
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.problem.history import History
 from botorch_drbo.problem.search_space import SearchSpace
+from botorch_drbo.recommendation.beyond_seen import outside
+from botorch_drbo.recommendation.moved_contexts import MovedContext, moved_words
 from botorch_drbo.recommendation.numbers import shown, widened
+from botorch_drbo.recommendation.promise import LEVEL
 from botorch_drbo.surrogate.base import Surrogate
 from botorch_drbo.surrogate.cross_validation import cross_validated, overconfidence
 from botorch_drbo.surrogate.fit import joint_data
@@ -33,24 +37,24 @@ _WIDTH = 20  # of the names of the lines
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class ModelCheck:
-    r"""Leave-one-out check of the model: each outcome predicted from all others.
+    r"""Check of the model: each outcome predicted by a model that was not told it.
 
-    For each row, the hyper-parameters are those of the fit to all outcomes: see
-    ``LeaveOneOut``. The check therefore finds a model that fits badly, and single wrong
-    rows, but it is too favourable to a model whose lengthscales overfit these rows. The
-    factor by which intervals are widened comes from further fits, if the surrogate can
-    be refitted: see ``cross_validated``. ``print`` shows all of this.
+    Rows are dealt to five folds, and those of each are predicted by a fit to the other
+    four: see ``cross_validated``. If the surrogate is not refitted, or there are fewer
+    than five outcomes or 500 of them, each row is predicted from all others with the
+    hyper-parameters of the fit to all: see ``leave_one_out``. This is too favourable to
+    a model whose hyper-parameters overfit these rows. ``print`` shows all of this.
 
     Attributes:
         trials: The numbers of the trials with an outcome, ``t``.
         outcomes: Their outcomes, ``t``, in your sign and units.
-        predicted: The prediction of each outcome from all others, ``t``.
+        predicted: The prediction of each outcome from others, ``t``.
         lower: The lower ends of the 95% intervals of the outcomes, ``t``.
         upper: Their upper ends, ``t``.
         standardised: Residuals in predicted deviations, ``t``; positive ones of
             outcomes that are higher than predicted.
-        refitted: The same, ``t``, predicted by models fitted to the other folds; None
-            if the surrogate is not refitted or there are fewer than five outcomes.
+        fold: Rows of one number were left out together, ``t`` integers.
+        refitted: Whether the model was fitted again to predict each fold.
         near: The difference between outcomes of neighbouring rows, relative to the
             modelled noise; None if no two rows are so close that noise explains most of
             their difference.
@@ -60,6 +64,7 @@ class ModelCheck:
         unseen_columns: The same of each context column alone.
         context_names: Names of these columns.
         row_name: What a number of ``trials`` is: ``"trial"``, or ``"line"`` of a file.
+        moved: The context columns that the decisions predict, which none should be.
     """
 
     trials: tuple[int, ...]
@@ -68,12 +73,14 @@ class ModelCheck:
     lower: Tensor
     upper: Tensor
     standardised: Tensor
-    refitted: Tensor | None
+    fold: Tensor
+    refitted: bool
     near: NearRows | None
     unseen: float
     unseen_columns: tuple[float, ...]
     context_names: tuple[str, ...]
     row_name: str = "trial"
+    moved: tuple[MovedContext, ...] = ()
 
     @classmethod
     def of(
@@ -97,7 +104,9 @@ class ModelCheck:
             UnsupportedError: A model without closed-form leave-one-out predictions, or
                 with another number of outcomes.
         """
-        left_out = leave_one_out(model)
+        near = near_rows(model)  # raises an error before anything is fitted
+        folded = cross_validated(surrogate, joint_data(history, space))
+        left_out = leave_one_out(model) if folded is None else folded
         if len(left_out.outcomes) != history.t:
             raise UnsupportedError(
                 f"The model holds {len(left_out.outcomes)} outcomes, and {history.t} "
@@ -107,7 +116,7 @@ class ModelCheck:
         rest = 0.5 * (1.0 - _LEVEL)
         ends = [left_out.predicted.quantile(p) for p in (rest, 1.0 - rest)]
         lower, upper = (left_out.in_units(end) for end in ends)
-        outside = _outside(contexts.points, history.C, space)
+        beyond = outside(contexts.points, history.C, space)
         weights = contexts.weights
         return cls(
             trials=tuple(range(history.t)),
@@ -116,11 +125,12 @@ class ModelCheck:
             lower=torch.minimum(lower, upper),
             upper=torch.maximum(lower, upper),
             standardised=left_out.standardised,
-            refitted=cross_validated(surrogate, joint_data(history, space)),
-            near=near_rows(model),
-            unseen=weights[outside.any(-1)].sum().item(),
+            fold=left_out.fold,
+            refitted=folded is not None,
+            near=near,
+            unseen=weights[beyond.any(-1)].sum().item(),
             unseen_columns=tuple(
-                (contexts.weights @ outside.to(contexts.weights)).tolist()
+                (contexts.weights @ beyond.to(contexts.weights)).tolist()
             ),
             context_names=tuple(f"c{j + 1}" for j in range(space.d_c)),
         )
@@ -129,20 +139,45 @@ class ModelCheck:
     def explained(self) -> float:
         r"""The share of the outcomes' variance that the predictions explain.
 
-        .. math:: R^2 = 1 - \frac{\sum_i (y_i - \mu_{-i})^2}
-            {\sum_i (y_i - \bar y_{-i})^2}
+        .. math:: R^2 = 1 - \frac{\sum_i (y_i - \mu_i)^2}{\sum_i (y_i - \bar y_i)^2}
 
-        against the mean of the others: one if every outcome is predicted exactly, zero
-        or less if the mean of the others does as well. NaN if outcomes do not differ.
+        with both the prediction :math:`\mu_i` and the mean :math:`\bar y_i` from the
+        other folds: one if every outcome is predicted exactly, zero or less if the mean
+        of other outcomes does as well. NaN if outcomes do not differ.
         """
-        t = len(self.outcomes)
-        if t < 2:
-            return torch.nan
-        total = (self.outcomes - self.outcomes.mean()).square().sum() * (
-            t / (t - 1)
-        ) ** 2
-        missed = (self.outcomes - self.predicted).square().sum()
-        return (1.0 - missed / total).item() if total > 0 else torch.nan
+        missed, total = self._squares()
+        differ = self.outcomes.amax() > self.outcomes.amin()
+        return (1.0 - missed.sum() / total.sum()).item() if differ else torch.nan
+
+    @property
+    def explained_interval(self) -> tuple[float, float]:
+        r"""An interval of 90% of the share of *new* outcomes' variance.
+
+        .. math:: R^2 \pm t_{n-1} \sqrt{1 + n / m}\; s / \sqrt{n}, \qquad
+            u_i = \frac{e_i^2 - (1 - R^2) d_i^2}{\overline{d^2}}
+
+        with ``e`` and ``d`` the two differences of ``explained``, ``s`` the deviation
+        of the influences ``u`` of the ``n`` rows, and ``m`` the rows that predict a
+        fold. The factor is 1.5 of five folds: predictions by fits that share most of
+        their rows are wrong together [NadeauBengio2003]_. NaN if outcomes do not
+        differ.
+        """
+        share, n = self.explained, len(self.outcomes)
+        if share != share:
+            return share, share
+        missed, total = self._squares()
+        told = n - n / len(self.fold.unique())
+        influences = (missed - (1.0 - share) * total) / total.mean()
+        error = influences.std().item() * (1.0 / n + 1.0 / told) ** 0.5
+        half = float(student.ppf(0.5 * (1.0 + LEVEL), n - 1)) * error
+        return share - half, min(share + half, 1.0)
+
+    def _squares(self) -> tuple[Tensor, Tensor]:
+        """Squared errors of the predictions and of the means of other folds, ``t``."""
+        y, counts = self.outcomes, self.fold.bincount()
+        sums = torch.zeros(len(counts)).to(y).index_add(0, self.fold, y)
+        means = (y.sum() - sums[self.fold]) / (len(y) - counts[self.fold])
+        return (y - self.predicted).square(), (y - means).square()
 
     @property
     def num_outside(self) -> int:
@@ -162,7 +197,7 @@ class ModelCheck:
         A row that dwarfs all others is left out, because its residual alone would make
         the intervals uselessly wide. Reports name it.
         """
-        residuals = self.standardised if self.refitted is None else self.refitted
+        residuals = self.standardised
         if self.dwarfing is not None:
             row = self.trials.index(self.dwarfing)
             residuals = torch.cat([residuals[:row], residuals[row + 1 :]])
@@ -224,7 +259,6 @@ class ModelCheck:
             lower=-self.upper,
             upper=-self.lower,
             standardised=-self.standardised,
-            refitted=None if self.refitted is None else -self.refitted,
         )
 
     def words(self) -> str:
@@ -249,13 +283,14 @@ class ModelCheck:
         )
         rows = {
             "model": few or [f"{t} outcomes"],
-            "leave one out": [self._explains()],
+            "five folds" if self.refitted else "leave one out": [self._explains()],
             "outside their 95%": [misses],
             "intervals": [self._widened()],
             "one row": [self.dwarfing_words()],
             "worst rows": [self._row(trial) for trial in self.worst],
             "noise": [self._noise()],
             "contexts asked for": [self._contexts()],
+            "contexts moved": [moved_words(self.moved)],
         }
         lines = []
         for name, texts in rows.items():
@@ -273,17 +308,22 @@ class ModelCheck:
             f"worst={self.worst})"
         )
 
+    def share_of(self, what: str) -> str:
+        """The share that is explained, and how uncertain that is, in words."""
+        low, high = map(_percent, self.explained_interval)
+        return (
+            f"explains {_percent(self.explained)} of {what} "
+            f"({LEVEL:.0%}: {low} to {high})"
+        )
+
     def _explains(self) -> str:
-        share = self.explained
-        if share != share:
+        if self.explained != self.explained:
             return "nothing to explain: the outcomes do not differ"
-        # A share that is rounded to one would read as certainty.
-        size = "over 99" if share > 0.99 else f"{max(100 * share, 0.0):.0f}"
-        return f"explains {size}% of what it has not seen"
+        return self.share_of("what it has not seen")
 
     def _widened(self) -> str:
         source = "by five folds, each predicted by a fit to the others"
-        if self.refitted is None:
+        if not self.refitted:
             source = "with the hyper-parameters of the fit to all"
         if self.dwarfing is not None:
             source = f"{source}, without {self.row_name} {self.dwarfing}"
@@ -335,6 +375,11 @@ def check_if_closed(
         return None
 
 
+def _percent(share: float) -> str:
+    """A share in words: none below 0%, and no 100%, which would read as certainty."""
+    return "over 99%" if share > 0.99 else f"{max(share, 0.0):.0%}"
+
+
 def know_nothing(num_outcomes: int) -> str:
     """What is said of a model of few outcomes."""
     noun = "outcome" if num_outcomes == 1 else "outcomes"
@@ -350,11 +395,3 @@ def known(num_outcomes: int | None, check: ModelCheck | None) -> str:
     if check is None:
         return f"{num_outcomes} outcomes; unchecked: `check` says why"
     return check.words()
-
-
-def _outside(contexts: Tensor, seen: Tensor, space: SearchSpace) -> Tensor:
-    """Whether each entry of ``n x d_c`` contexts is outside ``t x d_c`` seen ones."""
-    outside = (contexts < seen.amin(0)) | (contexts > seen.amax(0))
-    for j in space.context_categories:
-        outside[:, j] = ~torch.isin(contexts[:, j], seen[:, j])
-    return outside

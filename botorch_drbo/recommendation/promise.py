@@ -33,7 +33,7 @@ class Promise:
         expected: The value under the reference distribution.
         worst_case: Under the worst distribution found.
         widening: The factor by which both were widened; None if it is unknown because
-            the model has no closed-form leave-one-out predictions.
+            the model cannot be checked.
     """
 
     expected: GaussianMixture

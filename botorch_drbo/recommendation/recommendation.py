@@ -12,6 +12,7 @@ from botorch_drbo.ambiguity import SolverStatus
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.problem.history import Held
 from botorch_drbo.recommendation.model_check import ModelCheck, known
+from botorch_drbo.recommendation.moved_contexts import MovedContext
 from botorch_drbo.recommendation.promise import LEVEL, Promise
 from botorch_drbo.recommendation.stability import Stability
 from botorch_drbo.recommendation.summary import summary
@@ -75,6 +76,10 @@ class Recommendation:
         level: The level of ``expected_interval`` and ``worst_case_interval``.
         model_check: How well the model predicts outcomes that it has not seen; None if
             there is no closed form.
+        beyond: Which share of the worst distribution lies beyond the contexts that have
+            an outcome, and how far, in words; empty if it is under 5%.
+        moved: The context columns that the decisions predict, which no value here
+            allows for.
     """
 
     x: Tensor
@@ -95,6 +100,8 @@ class Recommendation:
     promise: Promise | None = None
     level: float = LEVEL
     model_check: ModelCheck | None = None
+    beyond: str = ""
+    moved: tuple[MovedContext, ...] = ()
 
     @property
     def expected_interval(self) -> tuple[float, float] | None:
@@ -106,7 +113,7 @@ class Recommendation:
 
     @property
     def worst_case_interval(self) -> tuple[float, float] | None:
-        """The 90% interval of the worst-case value."""
+        """The same of the worst-case value."""
         return self.promise and self.promise.worst_case.interval(self.level)
 
     def report(
@@ -155,6 +162,8 @@ class Recommendation:
             level=self.level,
             stability=self.stability,
             rival=rival,
+            beyond=self.beyond,
+            moved=self.moved,
         )
 
     def __str__(self) -> str:

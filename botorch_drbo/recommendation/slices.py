@@ -12,7 +12,7 @@ from torch import Tensor
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.posterior.expectation import posterior_of_expectation
 from botorch_drbo.posterior.mixture import check_level
-from botorch_drbo.problem.feasible import feasible
+from botorch_drbo.problem.feasible import feasible, settled
 from botorch_drbo.problem.search_space import SearchSpace
 from botorch_drbo.recommendation.promise import LEVEL
 
@@ -70,6 +70,8 @@ def slice_through(
 ) -> Slice:
     r"""Move one variable of a decision through its values, and leave the others.
 
+    Where a sum has to be right (a mixture) the others move too, as little as they can.
+
     At each value ``v`` what is believed of
     :math:`\sum_i w_i f(x_{j \to v}, c_i)`, as of the expected value of a
     recommendation: see ``Promise``. At the decision's own value it is the same.
@@ -104,6 +106,8 @@ def slice_through(
     values = _values(space, column, x)
     moved = x.repeat(len(values), 1)
     moved[:, column] = values
+    own = values == x[column]
+    moved = torch.where(own.unsqueeze(-1), x, settled(space, moved, [column]))
     beliefs = [
         posterior_of_expectation(model, row, contexts.points, contexts.weights).widened(
             widening
@@ -119,7 +123,7 @@ def slice_through(
         lower=lower,
         upper=upper,
         allowed=feasible(space, moved),
-        index=int((values == x[column]).nonzero()[0]),
+        index=int(own.nonzero()[0]),
         level=level,
     )
 

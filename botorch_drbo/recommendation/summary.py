@@ -8,6 +8,7 @@ from typing import Any
 
 from botorch_drbo.posterior.mixture import GaussianMixture
 from botorch_drbo.problem.history import Held
+from botorch_drbo.recommendation.moved_contexts import MovedContext, moved_words
 from botorch_drbo.recommendation.numbers import shown
 from botorch_drbo.recommendation.promise import LEVEL, Promise
 from botorch_drbo.recommendation.stability import Stability
@@ -35,6 +36,8 @@ def summary(
     level: float = LEVEL,
     stability: Stability[Any] | None = None,
     rival: Mapping[str, object] | None = None,
+    beyond: str = "",
+    moved: Sequence[MovedContext] = (),
 ) -> str:
     """The decision, its values, and the contexts that gain most in the worst case.
 
@@ -56,6 +59,8 @@ def summary(
         level: Of the intervals of them that are shown.
         stability: How far the contexts may shift before another decision is better.
         rival: The values of that decision by name; None if there is none.
+        beyond: How far the worst distribution leaves the contexts seen.
+        moved: The context columns that the decisions predict.
     """
     gains = [b - a for a, b in zip(before, after, strict=True)]
     order = sorted(range(len(gains)), key=lambda i: -gains[i])
@@ -83,6 +88,8 @@ def summary(
         "answer holds": [stability.words(row_words(rival or {}))] if stability else [],
         "compared with": [stability.compared] if stability else [],
         "contexts that hurt": hurt or ["none: the worst case is the reference"],
+        "beyond those seen": [beyond] if beyond else [],
+        "contexts moved": [moved_words(moved)] if moved else [],
     }
     rows = {name: texts for name, texts in rows.items() if texts}
     width = max(_WIDTH, *(len(name) + 2 for name in rows))

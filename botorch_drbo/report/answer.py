@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from botorch_drbo.recommendation.model_check import FEW_OUTCOMES, know_nothing
+from botorch_drbo.recommendation.moved_contexts import moved_words
 from botorch_drbo.recommendation.numbers import shown
 from botorch_drbo.recommendation.summary import interval_words, row_words
 from botorch_drbo.report.findings import Findings
@@ -79,6 +80,14 @@ def warnings(found: Findings) -> list[str]:
             f"{check.unseen:.0%} of the expected contexts lie outside those that have "
             "an outcome: there the model guesses."
         )
+    if best.beyond:
+        texts.append(
+            "The worst case reaches beyond the contexts that have an outcome, where "
+            f"the model guesses, with {best.beyond}."
+        )
+    if best.moved:
+        words = moved_words(best.moved)
+        texts.append(f"{words[:1].upper()}{words[1:]}.")
     return texts
 
 

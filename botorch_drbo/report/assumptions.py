@@ -8,7 +8,6 @@ import torch
 
 from botorch_drbo.optimizer.environment import environment
 from botorch_drbo.recommendation.numbers import shown
-from botorch_drbo.recommendation.summary import row_words
 from botorch_drbo.report.findings import Findings
 from botorch_drbo.report.markup import Markup, tag
 from botorch_drbo.space import (
@@ -93,11 +92,6 @@ def _kind(variable: Variable) -> str:
 
 
 def _constraint(constraint: object) -> str:
-    if not isinstance(constraint, LinearConstraint):
-        return getattr(constraint, "__name__", type(constraint).__name__)
-    terms = " + ".join(
-        f"{shown(float(size))} {name}" for name, size in constraint.coefficients.items()
-    )
-    ends = {"lower": constraint.lower, "upper": constraint.upper}
-    known = {name: end for name, end in ends.items() if end is not None}
-    return f"{terms}, {row_words(known)}"
+    if isinstance(constraint, LinearConstraint):
+        return str(constraint)
+    return getattr(constraint, "__name__", type(constraint).__name__)

@@ -33,7 +33,7 @@ def model_section(found: Findings) -> Markup:
             "checked.",
         )
     words = (
-        "Each dot is one row: what happened against what the model says of it from all "
+        "Each dot is one row: what happened against what the model says of it from "
         "other rows, with its 95% interval. Dots on the line are predicted exactly; "
         f"numbers name the {found.row_name}s that surprise most."
     )

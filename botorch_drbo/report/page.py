@@ -8,6 +8,7 @@ from importlib.resources import files
 from pathlib import Path
 from string import Template
 
+from botorch_drbo._validation import check_new_file
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.optimizer import NamedOptimizer
 from botorch_drbo.problem.round import RoundRadius
@@ -73,7 +74,7 @@ def write_report(
 
     Raises:
         InputDataError: There is no outcome yet, the optimizer has no named variables,
-            or an argument is wrong.
+            or an argument is wrong; ``path`` is looked at first.
         OSError: The file cannot be written.
 
     Example:
@@ -81,16 +82,18 @@ def write_report(
         >>> from pathlib import Path
         >>> from botorch_drbo import NamedOptimizer, Space
         >>> from botorch_drbo.report import write_report
-        >>> space = Space({"price": (0, 1)}, {"demand": (0, 1)}, outcome="profit")
+        >>> space = Space({"stock": (0, 1)}, {"demand": (0, 1)}, outcome="profit")
         >>> few = {"num_restarts": 1, "raw_samples": 8, "surrogate": "botorch"}
         >>> opt = NamedOptimizer("erbo", space, **few)
-        >>> opt.tell({"price": [0.1, 0.9]}, {"demand": [0.2, 0.5]}, [1.0, 2.0])
+        >>> opt.tell({"stock": [0.1, 0.9]}, {"demand": [0.2, 0.5]}, [1.0, 2.0])
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     path = Path(folder) / "report.html"
         ...     write_report(opt, path, q=1)
         ...     print(path.read_text(encoding="utf-8").splitlines()[0])
         <!DOCTYPE html>
     """
+    file = Path(path)
+    check_new_file(file, "path")
     found = Findings.of(
         optimizer,
         context_set=context_set,
@@ -102,7 +105,7 @@ def write_report(
         rounded=rounded,
         lines=lines,
     )
-    Path(path).write_text(page(found), encoding="utf-8")
+    file.write_text(page(found), encoding="utf-8")
 
 
 def page(found: Findings) -> Markup:

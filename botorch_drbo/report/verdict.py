@@ -18,12 +18,9 @@ def grade(check: ModelCheck) -> str:
         return f"The model {know_nothing(t)}."
     if share != share:
         return "All outcomes are equal: the model has nothing to explain."
-    size = "more than 99" if share > 0.99 else f"{max(100 * share, 0.0):.0f}"
     word = next(word for least, word in _WORDS if share >= least)
-    return (
-        f"The model is {word}: it explains {size}% of the differences between outcomes "
-        "that it has not seen."
-    )
+    explained = check.share_of("the differences between outcomes that it has not seen")
+    return f"The model is {word}: it {explained}."
 
 
 def verdict(check: ModelCheck) -> str:

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from botorch_drbo._validation import check_finite, check_inside
 from botorch_drbo.acquisition.decisions import DecisionAcquisitionFunction
-from botorch_drbo.problem.feasible import feasible
+from botorch_drbo.problem.feasible import all_decisions, feasible, sample
 from botorch_drbo.problem.search_space import SearchSpace, check_values
 
 _ROWS = 1024  # as many as an optimiser scores at once by default
@@ -76,23 +76,23 @@ def best_of_many(acqf: AcquisitionFunction, candidates: Tensor) -> Tensor:
     return candidates[score(acqf, candidates).argmax()]
 
 
-def best_row(candidates: Tensor, values: Tensor, pending: Tensor | None) -> Tensor:
-    """The best row that is not pending, or the best of all if each is; ``1 x d_x``."""
-    new = torch.ones_like(values, dtype=torch.bool)
-    if pending is not None:
-        new = ~_among(candidates, pending)
-    choices = new.nonzero() if new.any() else (~new).nonzero()
-    choices = choices.squeeze(-1)
-    return candidates[choices[values[choices].argmax()]].unsqueeze(0)
+def best_row(candidates: Tensor, values: Tensor, taken: Tensor) -> Tensor:
+    """The best row that is not taken, or the best of all if each is; ``1 x d_x``."""
+    return best_of(candidates, values, ~_among(candidates, taken))
 
 
-def best_rows(
-    candidates: Tensor, values: Tensor, num: int, pending: Tensor | None
-) -> Tensor:
-    """The ``num`` best different rows, pending ones last, ``num x d_x``."""
+def best_of(candidates: Tensor, values: Tensor, allowed: Tensor) -> Tensor:
+    """The best row that is allowed, or the best of all if none is; ``1 x d_x``."""
+    if allowed.any():
+        candidates, values = candidates[allowed], values[allowed]
+    return candidates[values.argmax()].unsqueeze(0)
+
+
+def best_rows(candidates: Tensor, values: Tensor, num: int, taken: Tensor) -> Tensor:
+    """The ``num`` best different rows, those taken last, ``num x d_x``."""
     chosen = [candidates[:0]]
     for _ in range(num):
-        row = best_row(candidates, values, pending)
+        row = best_row(candidates, values, taken)
         chosen.append(row)
         left = ~_among(candidates, row)
         candidates, values = candidates[left], values[left]
@@ -102,6 +102,23 @@ def best_rows(
 def without(candidates: Tensor, rows: Tensor) -> Tensor:
     """The list without what equals one of the rows."""
     return candidates[~_among(candidates, rows)]
+
+
+def redrawn(
+    rows: Tensor, failed: Tensor, space: SearchSpace, seed: int, first: int = 0
+) -> Tensor:
+    """Rows ``n x d_x``; for those that have failed others, as long as there are any."""
+    hit = _among(rows, failed)
+    if not hit.any():
+        return rows
+    every = all_decisions(space)
+    others = without(sample(space, _ROWS, seed) if every is None else every, failed)
+    if len(others):
+        generator = torch.Generator().manual_seed(seed)
+        order = torch.randperm(len(others), generator=generator)
+        turns = order[(first + torch.arange(int(hit.sum()))) % len(others)]
+        rows = rows.masked_scatter(hit.unsqueeze(-1), others[turns.to(others.device)])
+    return rows
 
 
 def _among(candidates: Tensor, rows: Tensor) -> Tensor:

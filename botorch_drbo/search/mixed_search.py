@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
+from botorch.acquisition import AcquisitionFunction
 from botorch.exceptions.warnings import OptimizationWarning
 from botorch.generation import gen_candidates_scipy
 from botorch.optim.optimize_mixed import optimize_acqf_mixed_alternating
 from torch import Tensor
 
-from botorch_drbo.problem.feasible import all_decisions, feasible
+from botorch_drbo.problem.feasible import (
+    all_decisions,
+    allowed,
+    feasible,
+    free_space,
+)
 from botorch_drbo.problem.search_space import SearchSpace
 from botorch_drbo.search.unit_cube import InUnitCube
 
@@ -31,6 +37,7 @@ def climb(
     r"""Decisions that may be taken, the best found of them among them.
 
     - If there are few decisions in all, each is looked at.
+    - Equalities leave fewer columns, over which the search goes in these ways.
     - Discrete variables and at most linear constraints are BoTorch's
       ``optimize_acqf_mixed_alternating``: steps between values and ascents in turn.
     - With functions as constraints each start keeps its discrete values, and
@@ -52,6 +59,18 @@ def climb(
     enumerated = all_decisions(space)
     if enumerated is not None:
         return enumerated
+    if space.equalities is not None:  # the same with the columns that are free
+        free, lifted = free_space(space), space.equalities.lifted
+        within = InUnitCube(_Lifted(cube.acqf, lifted), free.bounds)
+        chosen = cube.to_box(starts)[..., list(space.equalities.free)]
+        found = climb(
+            within,
+            free,
+            within.to_cube(chosen),
+            raw_samples=raw_samples,
+            max_iterations=max_iterations,
+        )
+        return allowed(space, free, found)
     linear = _linear_in_cube(space) or None
     wide_ranges = [
         j
@@ -96,6 +115,20 @@ def climb(
     X = cube.to_box(torch.cat([found, starts.squeeze(-2)]))
     X = _rounded(space, X, wide_ranges)
     return X[feasible(space, X)]
+
+
+class _Lifted(AcquisitionFunction):
+    """A function of decisions, of their free columns ``b x q x f``."""
+
+    def __init__(
+        self, acqf: AcquisitionFunction, lifted: Callable[[Tensor], Tensor]
+    ) -> None:
+        super().__init__(acqf.model)
+        self._acqf, self._lifted = acqf, lifted
+        self._log = acqf._log
+
+    def forward(self, F: Tensor) -> Tensor:
+        return self._acqf(self._lifted(F))
 
 
 def _ascent(

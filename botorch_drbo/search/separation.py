@@ -1,20 +1,29 @@
-"""A minimum distance of the next decision from pending decisions."""
+"""A minimum distance of the next decision from pending and from failed decisions."""
 
 from __future__ import annotations
+
+from bisect import bisect_left
 
 import torch
 from botorch.acquisition import AcquisitionFunction
 from torch import Tensor
+from torch.nn.functional import pad
 
-from botorch_drbo.problem.feasible import feasible
+from botorch_drbo.problem.equalities import EXACT
+from botorch_drbo.problem.feasible import feasible, settled
 from botorch_drbo.problem.feasible import sample as feasible_sample
 from botorch_drbo.problem.search_space import SearchSpace
 from botorch_drbo.sampling import sobol
+from botorch_drbo.search.candidates import best_of
 
 # Decisions nearer than this (largest coordinate difference, in sides of the box) are
 # not asked while one of them is pending.
 SEPARATION = 0.01
-_NEIGHBOURHOOD = 0.05  # half-width, in sides of the box, of the search for a new one
+# What is as near in all continuous coordinates to a failed one, and has the same values
+# in all others, is that decision again.
+SAME = 0.001
+_NEIGHBOURHOOD = 5.0  # half-width of the search for a new one, in these distances
+_TIE = 1e-9
 
 
 def best_apart(
@@ -22,39 +31,64 @@ def best_apart(
     candidates: Tensor,
     values: Tensor,
     pending: Tensor,
+    failed: Tensor,
     space: SearchSpace,
     seed: int,
     num_samples: int,
 ) -> Tensor:
-    """The best candidate (``1 x d_x``) at a least distance from pending decisions.
+    """The best candidate (``1 x d_x``) apart from pending ones, and not a failed one.
 
     Pending decisions repel the next one by as much as is still unknown. That can be
-    next to nothing, late in a run; and a sample path knows nothing of them. Then the
-    best is taken from a sample around the pending decision and over the whole box.
+    next to nothing, late in a run; and a sample path knows nothing of them. Of a failed
+    one nothing is known at all. Then the best is taken from a sample around the best
+    candidate and over the whole box; where nothing is apart, the best in the widest
+    gap, which is the best of all where each is taken.
     """
     lower, side = space.bounds[0], space.bounds[1] - space.bounds[0]
+    same = torch.full_like(side, SAME)
+    same[list(space.values)] = 0.0
 
-    def distance(points: Tensor) -> Tensor:  # n x d_x -> n
-        distances = torch.cdist(points / side, pending / side, p=torch.inf)
-        return distances.amin(-1)
+    def gap(points: Tensor) -> Tensor:  # n x d_x -> n
+        gaps = torch.cdist(points / side, pending / side, p=torch.inf)
+        for j in space.categories:  # indices know no distance
+            gaps = gaps.where(points[:, j : j + 1] == pending[:, j], 1.0)
+        gaps = pad(gaps, (0, 1), value=1.0).amin(-1)
+        for row in failed:
+            again = (space.gaps(points, row).abs() <= same).all(-1)
+            gaps = gaps.masked_fill(again, 0.0)
+        return gaps
 
     best = candidates[values.argmax()].unsqueeze(0)
-    if len(pending) == 0 or distance(best) > SEPARATION:
+    if gap(best) > SEPARATION:
         return best
     unit = sobol(num_samples, space.d_x, seed).to(lower)
-    nearby = best + _NEIGHBOURHOOD * (2 * unit - 1) * side
-    nearby = nearby.clamp(lower, space.bounds[1])
+    reaches = [SEPARATION, SAME] if len(failed) else [SEPARATION]
+    around = [best + _NEIGHBOURHOOD * r * (2 * unit - 1) * side for r in reaches]
+    nearby = torch.cat(around).clamp(lower, space.bounds[1])
     if space.is_box:
         global_sample = (lower + unit * side).clamp(lower, space.bounds[1])
     else:
-        nearby = space.snap(nearby)
-        nearby = nearby[feasible(space, nearby)]
+        if len(failed):
+            nearby = torch.cat([nearby, *_neighbours(best, space)])
+        nearby = settled(space, space.snap(nearby))
+        nearby = nearby[feasible(space, nearby, EXACT)]
         global_sample = feasible_sample(space, num_samples, seed)
     sample = torch.cat([nearby, global_sample])
     with torch.no_grad():
         values = torch.cat([values, acqf(sample.unsqueeze(-2))])
     sample = torch.cat([candidates, sample])
-    separated = distance(sample) > SEPARATION
-    if not separated.any():  # the box is full of pending decisions: take the widest gap
-        return sample[distance(sample).argmax()].unsqueeze(0)
-    return sample[torch.where(separated, values, -torch.inf).argmax()].unsqueeze(0)
+    gaps = gap(sample)
+    return best_of(sample, values, gaps > min(SEPARATION, gaps.max().item() - _TIE))
+
+
+def _neighbours(x: Tensor, space: SearchSpace) -> list[Tensor]:
+    """``1 x d_x`` decisions with another category, or the value before or behind."""
+    rows = []
+    for j, values in space.values.items():
+        if j not in space.categories:
+            i = bisect_left(values, x[0, j].item())
+            values = values[max(i - 1, 0) : i + 2]
+        for value in values:
+            rows.append(x.clone())
+            rows[-1][0, j] = value
+    return rows

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import count
 from typing import final
 
+import numpy as np
 import torch
 from botorch.exceptions.errors import InputDataError
 from torch import Tensor
@@ -14,6 +16,7 @@ from torch import Tensor
 from botorch_drbo._validation import is_finite_number
 from botorch_drbo.codec.objects import FunctionName
 from botorch_drbo.codec.tags import storable
+from botorch_drbo.problem.equalities import Equalities, contradiction, in_units
 from botorch_drbo.space.variables import Category, Variable
 
 Function = Callable[[dict[str, Tensor]], Tensor]
@@ -28,6 +31,8 @@ class LinearConstraint:
 
     .. math:: \mathrm{lower} \le \sum_j a_j x_j \le \mathrm{upper}
 
+    With equal bounds the sum has to be right, as that of the parts of a mixture.
+
     Args:
         coefficients: The weight of each decision, by name.
         upper: The largest sum, or None.
@@ -39,7 +44,8 @@ class LinearConstraint:
 
     Example:
         >>> from botorch_drbo import LinearConstraint
-        >>> within_budget = LinearConstraint({"price": 1.0, "stock": 2.0}, upper=100.0)
+        >>> print(LinearConstraint({"price": 1.0, "stock": 2.0}, upper=100.0))
+        price + 2*stock <= 100
     """
 
     coefficients: Mapping[str, float]
@@ -68,6 +74,20 @@ class LinearConstraint:
             raise InputDataError(
                 f"`lower` ({self.lower}) must not be above `upper` ({self.upper})."
             )
+
+    def __str__(self) -> str:
+        """As it is typed: ``price + 2*stock <= 100``."""
+        words = ""
+        for name, a in self.coefficients.items():
+            sign = ("-" if a < 0 else "+") if words else ("-" if a < 0 else "")
+            size = "" if abs(a) == 1 else f"{abs(a):.15g}*"
+            words += f" {sign} {size}{name}" if words else f"{sign}{size}{name}"
+        if self.lower == self.upper:
+            return f"{words} = {self.upper:.15g}"
+        if self.upper is None:
+            return f"{words} >= {self.lower:.15g}"
+        below = "" if self.lower is None else f"{self.lower:.15g} <= "
+        return f"{below}{words} <= {self.upper:.15g}"
 
     def margins(self) -> list[tuple[dict[str, float], float]]:
         """Each bound as weights whose sum is at least a number."""
@@ -144,27 +164,90 @@ def check_constraint(
 
 
 def model_constraints(
-    constraints: tuple[Constraint, ...], decisions: Mapping[str, Variable]
-) -> tuple[tuple[Linear, ...], tuple[Callable[[Tensor], Tensor], ...]]:
+    constraints: tuple[Constraint, ...],
+    decisions: Mapping[str, Variable],
+    bounds: Tensor,
+    values: Mapping[int, Sequence[float]],
+) -> tuple[
+    tuple[Linear, ...], tuple[Callable[[Tensor], Tensor], ...], Equalities | None
+]:
     r"""Constraints of a model's decisions: linear ones in BoTorch's form, and others.
 
-    A sum with a logarithmic variable is not linear in what the model sees.
+    A sum with a logarithmic variable is not linear in what the model sees. Linear
+    inequalities that leave no room, such as two opposite ones, are equalities.
+
+    Args:
+        constraints: In the user's names and units.
+        decisions: All variables.
+        bounds: As a model sees them, ``2 x d_x``.
+        values: Columns that take these values only.
+
+    Raises:
+        InputDataError: Linear constraints that cannot all hold within the bounds, or
+            that leave a single decision.
     """
+    equalities = _equalities(constraints, decisions, bounds, values)
+    used = set() if equalities is None else set(equalities.used)
     columns = {name: j for j, name in enumerate(decisions)}
     linear: list[Linear] = []
     functions: list[Callable[[Tensor], Tensor]] = []
+    margins = count()
     for constraint in constraints:
         if not isinstance(constraint, LinearConstraint):
             functions.append(_of_columns(constraint, decisions))
             continue
         for weights, least in constraint.margins():
+            if next(margins) in used:
+                continue
             if any(decisions[name].logarithmic for name in weights):
                 functions.append(_of_columns(_margin(weights, least), decisions))
             else:
                 indices = torch.tensor([columns[name] for name in weights])
-                values = torch.tensor(list(weights.values()), dtype=torch.double)
-                linear.append((indices, values, least))
-    return tuple(linear), tuple(functions)
+                numbers = torch.tensor(list(weights.values()), dtype=torch.double)
+                linear.append((indices, numbers, least))
+    return tuple(linear), tuple(functions), equalities
+
+
+def _equalities(
+    constraints: tuple[Constraint, ...],
+    decisions: Mapping[str, Variable],
+    bounds: Tensor,
+    values: Mapping[int, Sequence[float]],
+) -> Equalities | None:
+    """Those among the linear constraints; None if there are none."""
+    linear = [c for c in constraints if isinstance(c, LinearConstraint)]
+    rows = [(c, *margin) for c in linear for margin in c.margins()]
+    if not rows:
+        return None
+    weights = np.array([[float(w.get(n, 0.0)) for n in decisions] for _, w, _ in rows])
+    least = np.array([number for *_, number in rows])
+    logarithms = [j for j, v in enumerate(decisions.values()) if v.logarithmic]
+    box = in_units(bounds, logarithms)
+    if wrong := contradiction(weights, least, box.numpy()):
+        named = list(dict.fromkeys(f"`{rows[i][0]}`" for i in wrong))
+        if len(named) > 1:
+            raise InputDataError(
+                f"None of the decisions within the bounds satisfies {', '.join(named)} "
+                "together. Leave one out, correct a number, or widen the bounds."
+            )
+        sizes = rows[wrong[0]][0].coefficients
+        own = box.new_tensor([sizes.get(name, 0.0) for name in decisions])
+        terms = box * own  # 2 x d_x
+        low, high = terms.amin(0).sum().item(), terms.amax(0).sum().item()
+        raise InputDataError(
+            f"None of the decisions within the bounds satisfies {named[0]}: the sum "
+            f"lies between {low:.6g} and {high:.6g} there. Correct a number, or widen "
+            "the bounds."
+        )
+    found = Equalities.of(weights, least, bounds, values, tuple(logarithms))
+    if found is not None and not found.free:
+        only = dict(zip(found.dependent, found.sums.tolist(), strict=True))
+        words = [f"{name} = {only[j]:.6g}" for j, name in enumerate(decisions)]
+        raise InputDataError(
+            f"The constraints leave a single decision, {', '.join(words)}: there is "
+            "nothing to choose. Leave a constraint out, or widen the bounds."
+        )
+    return found
 
 
 def _margin(weights: Mapping[str, float], least: float) -> Function:

@@ -11,6 +11,7 @@ from botorch_drbo.ambiguity import SolverStatus
 from botorch_drbo.problem.history import Held
 from botorch_drbo.recommendation import Recommendation
 from botorch_drbo.recommendation.model_check import ModelCheck, known
+from botorch_drbo.recommendation.moved_contexts import MovedContext
 from botorch_drbo.recommendation.promise import LEVEL, Promise
 from botorch_drbo.recommendation.stability import Stability
 from botorch_drbo.recommendation.summary import summary
@@ -53,6 +54,10 @@ class NamedRecommendation:
         level: The level of ``expected_interval`` and ``worst_case_interval``.
         model_check: How well the model predicts outcomes that it has not seen; None if
             there is no closed form.
+        beyond: Which share of the worst distribution lies beyond the contexts that have
+            an outcome, and how far, in words; empty if it is under 5%.
+        moved: The context columns that the decisions predict, which no value here
+            allows for.
     """
 
     x: pd.DataFrame
@@ -71,6 +76,8 @@ class NamedRecommendation:
     promise: Promise | None = None
     level: float = LEVEL
     model_check: ModelCheck | None = None
+    beyond: str = ""
+    moved: tuple[MovedContext, ...] = ()
 
     @property
     def expected_interval(self) -> tuple[float, float] | None:
@@ -82,7 +89,7 @@ class NamedRecommendation:
 
     @property
     def worst_case_interval(self) -> tuple[float, float] | None:
-        """The 90% interval of the worst-case value."""
+        """The same of the worst-case value."""
         return self.promise and self.promise.worst_case.interval(self.level)
 
     @property
@@ -118,6 +125,8 @@ class NamedRecommendation:
             held=found.held,
             promise=found.promise,
             level=found.level,
+            beyond=found.beyond,
+            moved=found.moved,
             model_check=found.model_check
             and replace(found.model_check, context_names=tuple(space.contexts)),
         )
@@ -151,6 +160,8 @@ class NamedRecommendation:
             level=self.level,
             stability=self.stability,
             rival=None if self.rival is None else _rows(self.rival)[0],
+            beyond=self.beyond,
+            moved=self.moved,
         )
 
 

@@ -111,11 +111,14 @@ class Space:
     @cached_property
     def search_space(self) -> SearchSpace:
         """What recipes see."""
-        linear, functions = model_constraints(self.constraints, self.decisions)
+        bounds = _bounds(self.decisions)
         discrete, categories = _kinds(self.decisions)
+        linear, functions, equalities = model_constraints(
+            self.constraints, self.decisions, bounds, discrete
+        )
         context_discrete, context_categories = _kinds(self.contexts)
         return SearchSpace(
-            bounds=_bounds(self.decisions),
+            bounds=bounds,
             context_bounds=_bounds(self.contexts),
             discrete=discrete,
             categories=categories,
@@ -123,6 +126,7 @@ class Space:
             context_categories=context_categories,
             inequality_constraints=linear,
             nonlinear_inequality_constraints=functions,
+            equalities=equalities,
             context_names=tuple(self.contexts),
             context_logarithms=tuple(
                 j

@@ -226,7 +226,10 @@ def _as_list(column: Any) -> list[Any]:
     if hasattr(column, "notna"):  # pandas' own markers of what is missing become None
         column = column.astype(object).where(column.notna(), None)
     if hasattr(column, "tolist"):  # pandas, NumPy: their scalars become Python's
-        return column.tolist() if column.ndim else [column.item()]
+        # A masked one becomes None, and a date stays one: `item` makes numbers of both.
+        kind = getattr(column.dtype, "kind", "")
+        found = column.astype(str).tolist() if kind in "mM" else column.tolist()
+        return found if column.ndim else [found]
     return list(column)
 
 

@@ -16,13 +16,14 @@ from torch import Tensor
 from botorch_drbo.posterior.gpytorch_settings import any_variance
 from botorch_drbo.posterior.mixture import GaussianMixture
 from botorch_drbo.surrogate.base import MANY_ROWS, ModelData, Surrogate
+from botorch_drbo.surrogate.leave_one_out import HeldOut
 
 NUM_FOLDS = 5
 _SHUFFLE = 0  # the seed of the order in which sorted rows are dealt to folds
 _CONFIDENCE = 0.75  # that deviations are stretched by enough
 
 
-def cross_validated(surrogate: Surrogate, data: ModelData) -> Tensor | None:
+def cross_validated(surrogate: Surrogate, data: ModelData) -> HeldOut | None:
     r"""Predict each outcome by a fit to the outcomes of other folds.
 
     For each fold hyper-parameters are fitted anew to all other rows: those that were
@@ -34,37 +35,37 @@ def cross_validated(surrogate: Surrogate, data: ModelData) -> Tensor | None:
         data: All rows.
 
     Returns:
-        Residuals, ``t``, in predicted deviations, noise included: standard normal if
-        the model is right, see ``GaussianMixture.normal_scores``. None if there are
-        fewer rows than folds, if the surrogate is not refitted, or if there are 500
-        rows or more: to one of so many the hyper-parameters are hardly fitted, and
-        leave-one-out residuals in closed form are as good.
+        The predictions, noise included. None if there are fewer rows than folds, if the
+        surrogate is not refitted, or if there are 500 rows or more: to one of so many
+        the hyper-parameters are hardly fitted, and leave-one-out predictions in closed
+        form are as good.
 
     Example:
         >>> from botorch_drbo.surrogate import SURROGATES
         >>> Z = torch.rand(8, 2, dtype=torch.double)
         >>> unit = torch.tensor([[0.0, 0.0], [1.0, 1.0]], dtype=torch.double)
         >>> data = ModelData(Z, Z.sum(-1, keepdim=True), unit)
-        >>> cross_validated(SURROGATES["matern"], data).shape
+        >>> cross_validated(SURROGATES["matern"], data).standardised.shape
         torch.Size([8])
     """
     t = len(data.inputs)
     if not NUM_FOLDS <= t <= MANY_ROWS or not surrogate.is_refitted:
         return None
-    fold = folds(data).to(data.inputs.device)
-    residuals = torch.empty(t, dtype=torch.double)
+    fold, means, deviations = folds(data), [], []
     for k in range(NUM_FOLDS):
-        left_out = fold == k
+        left_out = (fold == k).to(data.inputs.device)
         with warnings.catch_warnings():
             # That outcomes are equal in some of the folds needs no warning.
             warnings.simplefilter("ignore", InputDataWarning)
             model = surrogate.fit(data.of_rows(~left_out))
-        of_fold = data.of_rows(left_out)
-        predicted = _predicted(model, of_fold)
-        residuals[left_out.to(residuals.device)] = predicted.normal_scores(
-            of_fold.outcomes.flatten()
-        ).to(residuals)
-    return residuals
+        predicted = _predicted(model, data.of_rows(left_out))
+        means.append(predicted.means.cpu())
+        deviations.append(predicted.deviations.cpu())
+    place = fold.argsort(stable=True).argsort()  # of each row, fold after fold
+    predicted = GaussianMixture(
+        torch.cat(means, -1)[:, place], torch.cat(deviations, -1)[:, place]
+    )
+    return HeldOut(data.outcomes.double().cpu().flatten(), predicted, fold)
 
 
 def folds(data: ModelData) -> Tensor:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from copy import deepcopy
+from dataclasses import dataclass
 from typing import cast, final
 
 import torch
+from botorch.cross_validation import loo_cv
 from botorch.exceptions.errors import UnsupportedError
 from botorch.models import SingleTaskGP
 from botorch.models.model import Model
 from botorch.models.transforms.outcome import OutcomeTransform, Standardize
+from botorch.posteriors import GPyTorchPosterior
 from gpytorch.likelihoods import FixedNoiseGaussianLikelihood, GaussianLikelihood
 from gpytorch.models import ExactGP
 from torch import Tensor
@@ -18,31 +21,26 @@ from torch import Tensor
 from botorch_drbo.posterior.ensemble import members_of
 from botorch_drbo.posterior.mixture import GaussianMixture
 from botorch_drbo.posterior.models import only_model
-from botorch_drbo.posterior.training import training_system
+from botorch_drbo.posterior.training import refuse_inducing_points
 
 
 @final
 @dataclass(frozen=True, eq=False)
-class LeaveOneOut:
-    r"""What a model would have said of each outcome had it not seen it.
-
-    .. math:: \mu_{-i} = y_i - \frac{[K^{-1} r]_i}{[K^{-1}]_{ii}}, \qquad
-        \sigma_{-i}^2 = \frac{1}{[K^{-1}]_{ii}}
-
-    with ``K`` the covariance of the outcomes, noise included, and ``r`` the outcomes
-    less the prior mean [RasmussenWilliams2006]_, section 5.4.2. The hyper-parameters
-    stay those of the fit to all outcomes. Models of an ensemble are mixed.
+class HeldOut:
+    r"""What a model says of outcomes that it was not told.
 
     Attributes:
         outcomes: As the model sees them, ``t``: in the user's units, unless an outcome
             transform is not affine.
         predicted: The mixture for each outcome, noise included, in the same units.
+        fold: Rows of one number were left out together, ``t`` integers.
         in_units: From these units to the user's, element by element.
     """
 
     outcomes: Tensor
     predicted: GaussianMixture
-    in_units: Callable[[Tensor], Tensor]
+    fold: Tensor
+    in_units: Callable[[Tensor], Tensor] = lambda values: values
 
     @property
     def standardised(self) -> Tensor:
@@ -50,8 +48,16 @@ class LeaveOneOut:
         return self.predicted.normal_scores(self.outcomes)
 
 
-def leave_one_out(model: Model) -> LeaveOneOut:
+def leave_one_out(model: Model) -> HeldOut:
     r"""Predict every outcome that a model was fitted to from all others.
+
+    .. math:: \mu_{-i} = y_i - \frac{[K^{-1} r]_i}{[K^{-1}]_{ii}}, \qquad
+        \sigma_{-i}^2 = \frac{1}{[K^{-1}]_{ii}}
+
+    with ``K`` the covariance of the outcomes, noise included, and ``r`` the outcomes
+    less the prior mean [RasmussenWilliams2006]_, section 5.4.2, by BoTorch. The
+    hyper-parameters stay those of the fit to all outcomes, so that of few outcomes too
+    much is explained: see ``cross_validated``. Models of an ensemble are mixed.
 
     Args:
         model: An exact Gaussian process with a Gaussian likelihood, or an ensemble of
@@ -69,30 +75,21 @@ def leave_one_out(model: Model) -> LeaveOneOut:
         >>> left_out.standardised.shape
         torch.Size([6])
     """
-    parts = [_of_one(closed_form(member)) for member in members_of(only_model(model))]
-    if len(parts) == 1:
-        return parts[0]
-    mixed = [part.predicted for part in parts]
-    predicted = GaussianMixture(
-        torch.cat([each.means for each in mixed]),
-        torch.cat([each.deviations for each in mixed]),
-    )
-    return replace(parts[0], predicted=predicted)
-
-
-def _of_one(model: SingleTaskGP) -> LeaveOneOut:
-    """For one Gaussian process, or a batch of them."""
-    system, unit = training_system(model), unit_of(model)
-    precision = torch.cholesky_inverse(system.root).diagonal(dim1=-2, dim2=-1)
-    errors = unit * (system.alpha.squeeze(-1) / precision)  # y_i - mu_i, 1 or S x t
-    targets = unit * model.train_targets.to(errors)
-    transform = getattr(model, "outcome_transform", None)
-    if isinstance(transform, Standardize):
-        targets = targets + transform.means.to(errors).reshape(-1, 1)
-        transform = None
-    predicted = GaussianMixture(targets - errors, unit * precision.rsqrt())
-    if transform is None:
-        return LeaveOneOut(targets[0], predicted, lambda values: values)
+    members = [closed_form(member) for member in members_of(only_model(model))]
+    transform = getattr(members[0], "outcome_transform", None)
+    affine = transform is None or isinstance(transform, Standardize)
+    columns = []
+    with torch.no_grad():
+        for member in members:
+            found = loo_cv(deepcopy(member).double().eval(), untransform=affine)
+            there = cast(GPyTorchPosterior, found.posterior)
+            parts = (found.observed_Y, there.mean, there.variance)
+            columns.append([part.reshape(len(part), -1).mT for part in parts])
+    outcomes, means, variances = map(torch.cat, zip(*columns, strict=True))
+    predicted = GaussianMixture(means, variances.sqrt())
+    alone = torch.arange(outcomes.shape[-1], device=outcomes.device)
+    if affine:
+        return HeldOut(outcomes[0], predicted, alone)
 
     def in_units(values: Tensor) -> Tensor:
         with torch.no_grad():
@@ -101,7 +98,7 @@ def _of_one(model: SingleTaskGP) -> LeaveOneOut:
             )
         return untransformed.squeeze(-1)
 
-    return LeaveOneOut(targets[0], predicted, in_units)
+    return HeldOut(outcomes[0], predicted, alone, in_units)
 
 
 def unit_of(model: SingleTaskGP) -> Tensor:
@@ -119,7 +116,8 @@ def closed_form(model: Model) -> SingleTaskGP:
     """The exact Gaussian process that a model is, or the ensemble of those.
 
     Raises:
-        UnsupportedError: Another model: leaving one out has no closed form.
+        UnsupportedError: Another model, or one of inducing points: leaving one out has
+            no closed form.
     """
     likelihood = getattr(model, "likelihood", None)
     if (
@@ -133,4 +131,6 @@ def closed_form(model: Model) -> SingleTaskGP:
             f"{type(likelihood).__name__}. Compare the model with outcomes that it was "
             "not told, or return a SingleTaskGP from the function `model`."
         )
-    return cast(SingleTaskGP, model)
+    exact = cast(SingleTaskGP, model)
+    refuse_inducing_points(exact)
+    return exact

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -217,6 +218,35 @@ def test_suggestions_satisfy_constraints_with_a_forecast_and_a_known_context(
     assert "forecast.csv" in shown.replace(" ", "")  # a long path is wrapped anywhere
 
 
+MIXED = """sand,lime,water,load,strength
+0.50,0.30,0.20,1,3.1
+0.333,0.333,0.333,2,2.9
+0.20,0.25,0.55,3,1.0
+"""
+PARTS = ["--decisions", "sand=0:1", "lime=0:1", "water=0.1:0.8", "--contexts"]
+PARTS += ["load=1:3", "--outcome", "strength", "--algorithm", "dro"]
+
+
+@pytest.mark.parametrize("number", [["-q", "9"], []])
+def test_parts_of_a_mixture_add_up_as_they_are_written(
+    tmp_path: Path, number: list[str]
+) -> None:
+    """Of the initial design and of a model, and with two opposite inequalities."""
+    path = tmp_path / "mix.csv"
+    path.write_text(MIXED)
+    total = "sand + lime + water"
+    both = ["--constraint", f"{total} <= 1", "--constraint", f"{total} >= 1"]
+    for limits in (["--constraint", f"{total} = 1"], both):
+        code, shown = call("suggest", path, *PARTS, *limits, *number)
+        assert code == 0, shown
+    new = [line.split(",")[:3] for line in path.read_text().splitlines()[4:]]
+    assert len({tuple(row) for row in new}) == len(new)
+    assert all(sum(Decimal(word) for word in row) == 1 for row in new)
+    assert all(len(word) == 5 for row in new for word in row)  # as their columns are
+    code, shown = call("suggest", path, *PARTS, "--constraint", f"{total} = 7")
+    assert code == 2 and "the sum lies between 0.1 and 2.8" in shown
+
+
 def test_a_known_context_fixes_the_recommendation(data: Path) -> None:
     code, shown = call("recommend", data, *COLUMNS, *LIMIT, "--known", "weather=rain")
     assert code == 0, shown
@@ -233,6 +263,8 @@ def test_a_known_context_fixes_the_recommendation(data: Path) -> None:
         ("a + 2*b <= 9", LinearConstraint({"a": 1.0, "b": 2.0}, upper=9.0)),
         ("-a+.5 b [EUR]>=-1e1", LinearConstraint({"a": -1, "b [EUR]": 0.5}, lower=-10)),
         ("3b<=4.5", LinearConstraint({"b": 3.0}, upper=4.5)),
+        ("a + 2*b = 9", LinearConstraint({"a": 1.0, "b": 2.0}, upper=9, lower=9)),
+        ("a+b==1", LinearConstraint({"a": 1.0, "b": 1.0}, upper=1, lower=1)),
     ],
 )
 def test_constraints_are_written_as_sums(
@@ -243,7 +275,19 @@ def test_constraints_are_written_as_sums(
 
 @pytest.mark.parametrize(
     "text",
-    ["", "a", "a <= b", "a b <= 1", "c <= 1", "a + a <= 1", "a <= 1 <= 2", "<= 1"],
+    [
+        "",
+        "a",
+        "a <= b",
+        "a = b",
+        "a = 1 = 1",
+        "a = 1 <= 2",
+        "a b <= 1",
+        "c <= 1",
+        "a + a <= 1",
+        "a <= 1 <= 2",
+        "<= 1",
+    ],
 )
 def test_other_constraints_are_refused(text: str) -> None:
     with pytest.raises(InputDataError, match=r"cannot be read.*\['a', 'b'\]"):

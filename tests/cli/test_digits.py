@@ -87,6 +87,16 @@ def test_rounding_keeps_apart_from_what_is_pending(tmp_path: Path) -> None:
     assert written(tmp_path, "1.0", 33.31, (0, 90), (33.3, 33.4)) == "33.31"
 
 
+def test_rows_of_a_batch_are_not_rounded_to_the_same(tmp_path: Path) -> None:
+    path = tmp_path / "data.csv"
+    path.write_text("a,c,y\n1.0,1,1\n")
+    space = Space({"a": (0, 90)}, {"c": (0, 1)}, outcome="y")
+    x = pd.DataFrame({"a": [4.02, 3.98, 4.01, 3.99]})
+    rows = in_digits(x, x.iloc[:0], CsvFile.read(path), space)
+    # All four are 4.0, then 3.9, then 4.1; the last one has no digits left to choose.
+    assert [row["a"] for row in rows] == ["4.0", "3.9", "4.1", "3.99"]
+
+
 def test_a_batch_keeps_apart_too(tmp_path: Path) -> None:
     path = tmp_path / "data.csv"
     path.write_text("a,b,c,y\n1.0,1,1,1\n")

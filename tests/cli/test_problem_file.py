@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import csv
 import tomllib
 from pathlib import Path
 from typing import Any
 
 import pytest
 from botorch.exceptions.errors import InputDataError
+from hypothesis import given
+from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from botorch_drbo.cli import init as init_module
 from botorch_drbo.cli.commands import app
 from botorch_drbo.cli.csv_file import CsvFile
-from botorch_drbo.cli.problem_file import as_key, as_toml, read_problem
-from botorch_drbo.space import Category, Continuous, Integer, Log, Ordinal
+from botorch_drbo.cli.guess import guess_variable
+from botorch_drbo.cli.problem_file import as_comment, as_key, as_toml, read_problem
+from botorch_drbo.space import Category, Continuous, Integer, Log, Ordinal, Variable
 
 FARM = """field,sort,seed rate,dose,nitrogen,rain,soil,runoff,yield,status
 N1,A,100,0.01,35.5,80,clay,6.5,5.1,
@@ -120,6 +124,23 @@ def test_init_finds_contexts_by_the_row_that_waits_not_by_one_that_failed(
     assert code == 0, error
     assert list(problem(data)["contexts"]) == ["outside [F]", "week"]
     assert shown.count("limits =") == 1  # not again among the other keys
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "chosen", "kind"),
+    [
+        ("0.5", "500.0", True, Log(0.1, 1000.0)),  # a factor of 1000 counts
+        ("0.5", "499.0", True, Continuous(0.0, 500.0)),
+        ("0.5", "500.0", False, Continuous(0.0, 500.0)),  # what is met is a number
+        ("0.0", "500.0", True, Continuous(0.0, 500.0)),
+        ("-0.5", "500.0", True, Continuous(-100.0, 500.0)),
+        ("0.01", "0.02", True, Continuous(0.01, 0.02)),
+    ],
+)
+def test_a_decision_over_three_orders_of_magnitude_is_a_factor(
+    low: str, high: str, chosen: bool, kind: Variable
+) -> None:
+    assert guess_variable({2: low, 3: high}, chosen=chosen).variable == kind
 
 
 def test_init_asks_in_a_terminal(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -253,3 +274,40 @@ def test_without_any_word_init_is_named(data: Path) -> None:
 )
 def test_values_are_written_as_toml_reads_them(value: Any) -> None:
     assert tomllib.loads(f"{as_key('a b')} = {as_toml(value)}") == {"a b": value}
+
+
+BREAKS = ["\n", "\r", "\r\n", "\x0b", "\x0c", "\x1b[2J", "\x85", "\u2028", "\x7f"]
+
+
+@pytest.mark.parametrize("end", BREAKS)
+@pytest.mark.parametrize("where", ["header", "constant", "mixed", "measured"])
+def test_nothing_of_the_file_gets_out_of_a_comment(
+    tmp_path: Path, end: str, where: str
+) -> None:
+    bad = f'x{end}algorithm = "random"{end}[decisions]'
+    head, cells = ["note", "dose", "rain", "yield"], [["1", "2", "3", "4"]]
+    cells += [["2", "3", "5", "6"], ["9", "5", "7", "8"]]
+    if where == "header":
+        head[0] = bad
+    for i, row in enumerate(cells):
+        if where == "constant" or (where == "mixed" and i == 1):
+            row[0] = bad
+        if where == "measured":
+            row[0] = "" if i == 1 else bad
+    path = tmp_path / "data.csv"
+    with path.open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file, quoting=csv.QUOTE_ALL).writerows([head, *cells])
+    code, _, error = call("init", path, "--contexts", "rain")
+    assert code == 0, error
+    text = (tmp_path / "problem.toml").read_bytes().decode()
+    found = tomllib.loads(text)
+    assert set(found) == {"outcome", "minimize", "decisions", "contexts"}
+    alone = [bad] if where == "header" else []
+    assert [*found["decisions"]] == [*alone, "dose"]
+    comments = [line for line in text.split("\n") if line.startswith("#")]
+    assert all(line.isprintable() for line in comments)
+
+
+@given(st.text())
+def test_a_comment_is_one_line(text: str) -> None:
+    assert tomllib.loads(f"a = 1  {as_comment(text)}\nb = 2") == {"a": 1, "b": 2}

@@ -6,6 +6,9 @@ import inspect
 import subprocess
 import sys
 
+from typer.testing import CliRunner
+
+from botorch_drbo import __version__
 from botorch_drbo.cli import actions, options
 from botorch_drbo.cli.commands import app
 from botorch_drbo.recommendation.promise import LEVEL
@@ -49,3 +52,9 @@ def test_each_command_has_an_action_with_its_parameters() -> None:
         action = getattr(actions, function.__name__)
         names = list(inspect.signature(function).parameters)
         assert list(inspect.signature(action).parameters) == names
+
+
+def test_the_version_is_said() -> None:
+    done = CliRunner().invoke(app, ["--version"])
+    assert (done.exit_code, done.stdout) == (0, f"botorch-drbo {__version__}\n")
+    assert imported_by("--version").isdisjoint(SLOW)

@@ -281,6 +281,14 @@ BAD: dict[str, tuple[Any, str]] = {
         {**encode(TotalVariation(0.3)), "exact": {"radius": encode(torch.ones(2))}},
         "shape",
     ),
+    "another value": (
+        {
+            "class": "botorch_drbo:TotalVariation",
+            "arguments": {"radius": 0.3},
+            "exact": {"radius": encode(torch.tensor(-1.0, dtype=torch.double))},
+        },
+        "makes 0.3 of the radius -1.0: the record is damaged",
+    ),
     "another kind": (encode(Constant(1.0)), "should be a AmbiguitySet"),
     "unknown entries": ({"x": 1}, r"\['x'\]"),
     "old schedule unknown": ({"schedule": "Linear", "slope": 1.0}, "'Linear'"),

@@ -28,6 +28,7 @@ from ax.core.parameter import (
     ParameterType,
     RangeParameter,
 )
+from ax.core.parameter_constraint import ParameterConstraint
 from ax.core.search_space import SearchSpace
 from botorch.exceptions.errors import InputDataError, UnsupportedError
 from botorch.exceptions.warnings import InputDataWarning
@@ -42,6 +43,7 @@ from botorch_drbo.space import (
     Category,
     Continuous,
     Integer,
+    LinearConstraint,
     Ordinal,
     Space,
     Variable,
@@ -508,6 +510,30 @@ def test_every_kind_of_decision_is_asked_as_ax_has_it_and_constraints_hold() -> 
         y = cost(decision["x"], world(t)) + decision["n"]
         robust.tell(client, index, {"c": world(t)}, {"cost": y})
     assert robust.recommend(client)["n"] == 1
+
+
+def test_an_equality_of_ax_is_one() -> None:
+    """Which its client has no words for yet."""
+    parts = [RangeParameter(n, ParameterType.FLOAT, 0.0, 1.0) for n in "abc"]
+    one = ParameterConstraint(equality="a + 2*b == 1")
+    found = Translation.of(SearchSpace(parts, [one]), ["c"], "cost").space
+    assert found.constraints == (LinearConstraint({"a": 1.0, "b": 2.0}, 1.0, 1.0),)
+
+
+def test_parts_of_a_mixture_add_up() -> None:
+    """By two opposite inequalities."""
+    sums = ["a + b + d <= 1", "a + b + d >= 1"]
+    parts = [real(name, 0.0, 1.0) for name in "abd"]
+    client = make("erbo", parameters=(*parts, C), parameter_constraints=sums)
+    asked = []
+    for t in range(5):
+        index, decision = ask(client)
+        asked.append(tuple(round(value, 4) for value in decision.values()))
+        assert abs(sum(decision.values()) - 1.0) <= 1e-9
+        y = (decision["a"] - 0.2) ** 2 + decision["b"]
+        robust.tell(client, index, {"c": world(t)}, {"cost": y})
+    assert len(set(asked)) == 5
+    assert abs(sum(robust.recommend(client)[name] for name in "abd") - 1.0) <= 1e-9
 
 
 def choice(name: str, kind: Any, *values: Any, **more: Any) -> ChoiceParameterConfig:

@@ -149,6 +149,18 @@ def test_methods_with_the_same_adversary_share_the_run_s_radius() -> None:
     assert other.options["radius"] == make_recipe("drbo_kde").options["radius"]
 
 
+def test_it_says_with_which_radius_each_method_decided() -> None:
+    own = make_recipe("wdrbo_exact", radius={"temp": 6})
+    found = optimizer().compare(["erbo", own, "ucb_ro"], radii=[{"temp": 3}])
+    assert found.radii == ("", "6 of temp (Wasserstein)", "")
+    assert found.worlds[1] == "worst within 3 of temp"
+    shown = str(found).splitlines()
+    assert shown[1].endswith("(decided without a radius)")
+    assert any(
+        line.endswith("(decided within 6 of temp (Wasserstein))") for line in shown
+    )
+
+
 def test_few_contexts_stand_for_many() -> None:
     points = torch.arange(1000).double().unsqueeze(-1) / 1000
     weights = torch.where(points < 0.5, 3.0, 1.0).squeeze(-1)
@@ -411,6 +423,7 @@ def by_hand(
     gained.deviations[:, 0] = 0.0
     return Comparison(
         methods=("erbo", "wdrbo_exact"),
+        radii=("", "30 of demand"),
         worlds=(TODAY, "demand falls by a third")[: len(costs)],
         decisions=torch.zeros(2, 1),
         columns={"x": [0.0, 1.0]},

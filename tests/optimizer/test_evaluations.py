@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import re
 import threading
+import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
+from decimal import Decimal
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +29,7 @@ from botorch_drbo import (
     Space,
 )
 from botorch_drbo.optimizer import Trial
+from botorch_drbo.optimizer.evaluations import MOST_ENDED, MOST_FAILURES
 from tests.optimizer.conftest import Toy
 
 
@@ -164,6 +169,21 @@ def test_what_raises_is_told_as_failed_with_its_traceback(toy: Toy) -> None:
         ((1.0, np.inf), "`y` has 1 NaN or infinite", True),
         ((1.0, 1e200), "cannot be modelled", True),
         ((1.0, "good"), "numbers as `y`", False),
+        ((1.0, "3.5"), "numbers as `y`, got '3.5'", False),
+        ((1.0, b"3"), "numbers as `y`, got b'3'", False),
+        ((1.0, 3 + 4j), r"numbers as `y`, got \(3\+4j\)", False),
+        ((1.0, torch.tensor(3 + 4j)), r"numbers as `y`.*3\.\+4\.j", False),
+        ((1.0, np.ma.masked), "numbers as `y`, got masked", False),
+        ((1.0, np.ma.array([2.0], mask=[True])), "numbers as `y`, got masked", False),
+        ((1.0, np.datetime64("2026-01-01")), "numbers as `y`, got .*2026-01-01", False),
+        ((1.0, np.timedelta64(3, "s")), "numbers as `y`, got", False),
+        ((1.0, True), "numbers as `y`, got True", False),
+        ((1.0, None), "numbers as `y`, got None", False),
+        ((3 + 4j, 1.0), r"numbers as `c`, got \(3\+4j\)", False),
+        ((np.ma.masked, 1.0), "numbers as `c`, got masked", False),
+        ((b"3", 1.0), "numbers as `c`, got b'3'", False),
+        ((1.0, 1.0, ["1"]), r"numbers as `constraints`, got \['1'\]", False),
+        ((1.0, 1.0, np.ma.masked), "numbers as `constraints`, got masked", False),
         ((1.0, 1.0, float("nan")), "`constraints` has 1 NaN", True),
     ],
 )
@@ -181,8 +201,11 @@ def test_what_cannot_be_told_is_told_as_failed(
 
 @pytest.mark.parametrize(
     "kind",
-    [float, lambda v: [v], np.float32, lambda v: np.array([[v]]), torch.tensor],
-    ids=["float", "list", "float32", "matrix", "tensor"],
+    [
+        *(float, lambda v: [v], np.float32, lambda v: np.array([[v]]), torch.tensor),
+        *(lambda v: Decimal(str(v)), lambda v: torch.tensor(v).bfloat16(), Fraction),
+    ],
+    ids=["float", "list", "float32", "matrix", "tensor", "Decimal", "half", "Fraction"],
 )
 def test_numbers_of_any_kind_are_taken(toy: Toy, kind: Callable[[float], Any]) -> None:
     opt = toy.make("random")
@@ -206,6 +229,96 @@ def test_constraints_that_the_algorithm_ignores_end_the_run(toy: Toy) -> None:
     ):
         opt.run(lambda x: (*good(x), 1.0), num=3, executor=Here())
     assert len(opt.pending) == 1
+
+
+@pytest.mark.parametrize(
+    "value", [np.ma.masked, 3 + 4j, np.datetime64(7, "ns"), b"3", "3", True]
+)
+def test_a_named_context_is_a_number(value: Any) -> None:
+    opt = NamedOptimizer("random", Space({"x": (0, 1)}, {"c": (0, 9)}))
+    with pytest.warns(BotorchWarning, match="Trial 0 failed.*column `c`"):
+        opt.run(lambda x: ({"c": value}, 1.0), num=1, executor=Here())
+    with pytest.raises(InputDataError, match="column `outcome`: must"):
+        opt.tell({"x": 0.5}, {"c": 5}, y=[value])
+    with pytest.raises(InputDataError, match="`constraints` must be numbers"):
+        opt.tell({"x": 0.5}, {"c": 5}, y=1.0, constraints=[value])
+
+
+class TestNothingButFailures:
+    def test_the_run_ends_after_ten_in_a_row(self, toy: Toy) -> None:
+        opt = toy.make("random")
+        with pytest.warns(BotorchWarning, match="failed: InputDataError"):
+            with pytest.raises(InputDataError, match=r"failed 10 times in a row.*'3'"):
+                opt.run(lambda x: (1.0, "3"), num=50, executor=Here())
+        assert [t.status for t in opt.trials] == ["failed"] * MOST_FAILURES
+        opt.run(good, total=12, executor=Here())
+        assert opt.history.t == 2
+
+    def test_an_outcome_in_between_begins_a_new_row(self, toy: Toy) -> None:
+        opt = toy.make("random")
+
+        def evaluate(x: Tensor) -> tuple[Tensor, float]:
+            if len(opt.trials) % MOST_FAILURES:
+                raise OSError("no licence")
+            return good(x)
+
+        with pytest.warns(BotorchWarning, match="no licence"):
+            opt.run(evaluate, num=30, executor=Here())
+        assert opt.history.t == 3
+
+    def test_what_was_asked_for_is_no_error(self, toy: Toy) -> None:
+        opt = toy.make("random")
+        with pytest.warns(BotorchWarning, match="failed"):
+            opt.run(lambda x: None, num=MOST_FAILURES, executor=Here())
+        assert len(opt.trials) == MOST_FAILURES
+
+
+class Deadly:
+    """An executor of which nothing is left once it was given a deadly decision."""
+
+    def __init__(self, deadly: list[float]) -> None:
+        self.deadly, self.is_dead = deadly, False
+
+    def submit(self, fn: Callable[..., object], /, *args: Any) -> Future[object]:
+        if self.is_dead:
+            raise RuntimeError("the pool is broken")
+        future: Future[object] = Future()
+        if args[1][0] == self.deadly:
+            self.is_dead = True
+            future.set_exception(RuntimeError("died"))
+        else:
+            future.set_result(fn(*args))
+        return future
+
+
+@pytest.mark.parametrize("parallel", [1, 3])
+def test_a_decision_that_ends_every_run_is_named_and_withdrawn(
+    toy: Toy, parallel: int
+) -> None:
+    opt = toy.make("random")
+    deadly = opt.ask(3)[0].tolist()
+    for times in range(1, MOST_ENDED + 1):
+        what = "Withdrawn, .*trial 0"
+        if times < MOST_ENDED:
+            what = "Under way: trials 0.*`withdraw` its trial"
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", BotorchWarning)
+            with pytest.raises(InputDataError, match=what):
+                opt.run(good, num=5, parallel=parallel, executor=Deadly(deadly))
+    assert opt.trials[0].status == "withdrawn"
+    opt.run(good, total=5, parallel=parallel, executor=Deadly(deadly))
+    assert opt.history.t == 5
+    assert [t.status for t in opt.trials[1:]] == ["complete"] * 5
+
+
+def test_a_closed_executor_is_no_fault_of_a_decision(toy: Toy) -> None:
+    opt, closed = toy.make("random"), ThreadPoolExecutor(1)
+    closed.shutdown()
+    for _ in range(2 * MOST_ENDED):
+        with pytest.warns(BotorchWarning, match="Pending: trials 0"):
+            with pytest.raises(InputDataError, match="takes no further call"):
+                opt.run(good, num=3, executor=closed)
+    assert [t.status for t in opt.trials] == ["pending"]
 
 
 class TestLostCalls:
@@ -504,3 +617,26 @@ class TestProgress:
         with pytest.raises(InputDataError, match="pip install rich"):
             opt.run(good, num=1, executor=Here(), progress=True)
         assert not opt.trials
+
+
+def dies_of_the_first(x: Tensor) -> tuple[Tensor, float]:
+    if x[0].item() == 0.25:
+        os._exit(9)
+    return good(x)
+
+
+@pytest.mark.parametrize("parallel", [1, 2])
+def test_a_decision_that_kills_its_process_is_withdrawn(
+    toy: Toy, tmp_path: Path, parallel: int
+) -> None:
+    path = tmp_path / "run.jsonl"
+    opt = toy.make("random", journal=path)
+    opt.ask(candidates=torch.tensor([[0.25, 0.25]], dtype=torch.double))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", BotorchWarning)
+        with pytest.raises(InputDataError, match=r"Withdrawn, .* trial 0"):
+            opt.run(dies_of_the_first, num=3, retries=1)
+    opt.close()
+    with RobustOptimizer.resume(path) as again:  # a script that is started again
+        again.run(dies_of_the_first, total=3, parallel=parallel)
+        assert [t.status for t in again.trials] == ["withdrawn"] + ["complete"] * 3

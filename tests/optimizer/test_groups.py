@@ -113,3 +113,16 @@ def test_what_is_wrong_with_all_is_said_at_once(
 def test_a_group_that_is_not_there_is_named() -> None:
     with pytest.raises(InputDataError, match=r"no group 'SKU-1'.*Did you mean `SKU-2`"):
         groups(rows("SKU-2", 1.0))["SKU-1"]
+
+
+@pytest.mark.parametrize("column", ["price", "demand", "profit", "runoff", "state"])
+def test_a_column_of_the_problem_is_no_group(column: str) -> None:
+    table = rows("A", 2.0).assign(runoff=1.0, state=None)
+    with pytest.raises(InputDataError, match=f"`{column}` of `group` is a decision"):
+        NamedOptimizer.from_dataframe(
+            table,
+            **COLUMNS,
+            group=column,
+            outcome_constraints={"runoff": (None, 9)},
+            status="state",
+        )

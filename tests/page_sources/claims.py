@@ -5,6 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 
+import pandas as pd
+
+from benchmarks.experiments.claims.cases import TENSION
+from benchmarks.experiments.claims.compare import difference
+from benchmarks.experiments.claims.picks import Cases, everywhere, own, tense
 from tests.page_numbers import numbers
 from tests.page_sources.files import RESULTS, Row, committed_table
 
@@ -53,11 +58,22 @@ def costs_without_tension() -> Row:
     return claims_cells(rules, [("robust", 3, 2)])
 
 
+def over_problems(section: str, *claims: str) -> Row:
+    """The p of claims over the means of the cases, in a section of the report."""
+    text = (RESULTS / "tournament" / "claims.md").read_text()
+    text = text[text.index(section) :]
+    return [
+        float(re.findall(rf"^- {claim}: lower on .*, p (\S+)$", text, re.MULTILINE)[0])
+        for claim in claims
+    ]
+
+
 def learnt_by_erbo() -> list[Row]:
     """README: what *robust* saves and costs after 30 and after 60 of its outcomes."""
     few, many = decided_robustly(30), decided_robustly(60)
+    p = over_problems(FOUR, "3, 30 outcomes", "3, 60 outcomes")
     relaxed = costs_without_tension()
-    return [[*few[:2], 30, *many[:2], 60, *few[2:], *many[2:], *relaxed, 30]]
+    return [[*few[:2], 30, *many[:2], 60, *few[2:], *many[2:], *p, *relaxed, 30]]
 
 
 def longer_own_runs() -> list[Row]:
@@ -94,9 +110,36 @@ def which_method() -> list[Row]:
 
 
 def without_tension() -> list[Row]:
+    """README: the rule of the six problems, the six others, and p of *together*."""
     name = "`wdrbo_exact, sd`"
     row = claims_cells("### 30 outcomes", [(name, 4, 2), (name, 3, 2)])
-    return [[30, *(abs(value) for value in row)]]
+    p = over_problems(FOUR, "2, 30 outcomes", "2, 60 outcomes")
+    p += over_problems("## The claims", "3")
+    return [[TENSION, 30, *(abs(value) for value in row), *p]]
+
+
+def break_even() -> list[Row]:
+    """README: own runs of *robust* less those of `erbo`, also over all cases.
+
+    It pays from the probability of the shift on at which it saves what it costs.
+    """
+    losses = pd.read_parquet(RESULTS / "tournament" / "claims.parquet")
+
+    def less(told: int, cases: Cases, *laws: str) -> Row:
+        pair = own("wdrbo_exact, sd", told), own("erbo", told)
+        found = difference(losses, *pair, laws, cases)
+        assert found is not None
+        return [found.difference, found.error]
+
+    def likelier(cases: Cases) -> float:
+        costs = less(30, cases, "settled")[0]
+        return 100 * costs / (costs - less(30, cases, "shifted")[0])
+
+    both = ("settled", "shifted")
+    row = [*less(15, tense, *both), 15, *less(30, everywhere, *both), 30, 30]
+    return [
+        [*row, likelier(tense), likelier(everywhere), *less(30, everywhere, "rare")]
+    ]
 
 
 def newsvendor() -> list[Row]:
@@ -131,6 +174,7 @@ SOURCES: Mapping[str, Callable[[], list[Row]]] = {
     "tournament/claims.md": claims,
     "tournament/claims.md, which method": which_method,
     "tournament/claims.md, without tension": without_tension,
+    "tournament/claims.parquet, break-even": break_even,
     "tournament/claims.md, learnt by erbo": learnt_by_erbo,
     "tournament/claims.md, longer own runs": longer_own_runs,
     "tournament/claims.md, newsvendor": newsvendor,

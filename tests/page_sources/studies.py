@@ -52,7 +52,8 @@ def measured_less_erbo() -> list[Row]:
     return rows
 
 
-def default_model() -> list[Row]:
+def less_regret() -> list[tuple[int, pd.Series]]:
+    """Decisions, and by problem and seed whether the ensemble has less regret."""
     rows = []
     for name, recipe in (
         ("wdrbo", "erbo"),
@@ -68,13 +69,29 @@ def default_model() -> list[Row]:
             seen = -of_run["y"].sum().unstack().loc[["complicated_hartmann"]]
             score.loc["complicated_hartmann"] = seen.to_numpy()
         less = score[f"{recipe}_ensemble"] < score[recipe]
-        rows.append([rounds["iteration"].max() + 1, len(less), less.sum()])
+        rows.append((rounds["iteration"].max() + 1, less))
     return rows
+
+
+def default_model() -> list[Row]:
+    return [[rounds, len(less), less.sum()] for rounds, less in less_regret()]
+
+
+def shared_worlds() -> list[Row]:
+    """Runs in worlds of the study of surrogates, others, and those with less regret."""
+    study = pd.read_parquet(RESULTS / "development" / "runs.parquet")
+    known = pd.MultiIndex.from_frame(study[["case", "seed"]])
+    (first, *others) = [(less, less.index.isin(known)) for _, less in less_regret()]
+    assert not any(shared.any() for _, shared in others)
+    less, shared = first
+    return [[shared.sum(), (~shared).sum(), less[~shared].sum()]]
 
 
 def default_model_in_words() -> list[Row]:
     wdrbo, sbo_kde, *_, edrbo = default_model()
-    return [[x for _, runs, less in (wdrbo, sbo_kde, edrbo) for x in (less, runs)]]
+    row = [x for _, runs, less in (wdrbo, sbo_kde, edrbo) for x in (less, runs)]
+    ((known, new, better),) = shared_worlds()
+    return [[*row, known, known + new, new, better]]
 
 
 def portfolio() -> list[Row]:
@@ -158,6 +175,7 @@ SOURCES: Mapping[str, Callable[[], list[Row]]] = {
     "edrbo*/results.parquet, first places": first_places,
     "edrbo*/results.parquet, Ackley": ackley,
     "*/results.parquet, default model in words": default_model_in_words,
+    "development/runs.parquet, shared worlds": shared_worlds,
     "wdrbo/results.parquet, portfolio_normal": portfolio,
     "figure1/results.parquet": figure1,
     "bocu_long/gp_prior_2_2/iterations.csv": bocu_long,

@@ -129,6 +129,12 @@ def test_radii_by_column_by_hand() -> None:
     )
     assert in_widths({"sky": 1, "wind": 1}, SPACE).tolist() == [0.0, 1.0, 0.0, 0.0]
     assert in_words([0.0] * 4, SPACE) == "0 of every column"
+    # A factor does not depend on where the bounds begin: here 20 to 60.
+    ends = rows([math.log(20.0)], [math.log(60.0)])
+    warm = SearchSpace(ends, ends, context_names=("t",), context_logarithms=(0,))
+    assert in_widths({"t": 1.5}, warm).item() == pytest.approx(
+        math.log(1.5) / math.log(3.0), rel=1e-12
+    )
 
 
 @pytest.mark.parametrize(

@@ -43,6 +43,22 @@ def test_an_interaction_counts_for_both_columns() -> None:
     assert found.mean[2] == 0.0
 
 
+def test_contexts_do_not_follow_the_order_of_the_decisions(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A sampler may walk from one end of the decisions to the other."""
+
+    def walk(space: SearchSpace, num: int, seed: int) -> torch.Tensor:
+        return torch.linspace(0.0, 1.0, num, dtype=torch.double).unsqueeze(-1)
+
+    monkeypatch.setattr("botorch_drbo.recommendation.importance.sample", walk)
+    slope = GenericDeterministicModel(lambda Z: Z[..., :1] * (Z[..., 1:2] < 0.5))
+    found = importance(slope, SearchSpace(UNIT, UNIT), CONTEXTS)
+    # P[c = 0.2] E[(x - x')^2] = 1/4 * 1/6, and E[x^2] P[c differs] = 1/3 * 3/8.
+    assert found.mean[0].item() == pytest.approx(math.sqrt(1 / 24), rel=0.08)
+    assert found.mean[1].item() == pytest.approx(math.sqrt(1 / 8), rel=0.08)
+
+
 def test_each_model_of_an_ensemble_has_its_word() -> None:
     models = [known(1.0, 1.0, 0.0), known(3.0, 0.0, 0.0)]
     space = SearchSpace(BOX, UNIT)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import statistics
 from typing import Any
 
 import pytest
@@ -92,8 +93,8 @@ def test_a_row_that_dwarfs_all_others_is_named_and_stretches_no_interval(
     assert f"trial 5 ({wrong:.0f}) dwarfs all others ({low} to {high})" in str(check)
     assert "without trial 5" in str(check)
     rest = torch.arange(14) != 5
-    assert check.refitted is not None and check.refitted[5].abs() > 100.0
-    assert check.widening == overconfidence(check.refitted[rest])
+    assert check.refitted and check.standardised[5].abs() > 100.0
+    assert check.widening == overconfidence(check.standardised[rest])
     assert check.mirrored().dwarfing == 5
     opt.withdraw(5)
     assert opt.check().dwarfing is None
@@ -276,19 +277,31 @@ def test_what_it_prints() -> None:
         lower=torch.arange(12.0).double() - 1.0,
         upper=torch.tensor([2.0, *range(2, 11), 9.0, 10.5]).double(),
         standardised=torch.tensor([0.1] * 9 + [-1.0, 2.0, 2.1]).double(),
-        refitted=torch.full((12,), 0.5).double(),
+        fold=torch.arange(12) % 5,
+        refitted=True,
         near=None,
         unseen=0.0,
         unseen_columns=(0.0,),
         context_names=("demand",),
     )
-    # 12 squares of one, against (12/11)^2 times 143 of the differences to the mean
-    share = 100 * (1 - 12 / (143 * (12 / 11) ** 2))
+    # Folds of 3, 3, 2, 2, 2 rows; each error is one.
+    others = [[o for o in range(12) if o % 5 != y % 5] for y in range(12)]
+    total = [(y - sum(o) / len(o)) ** 2 for y, o in enumerate(others)]
+    share = 1 - 12 / sum(total)
+    influences = [12 * (1 - (1 - share) * d) / sum(total) for d in total]
+    # 1.7959: the 95% quantile of Student's t with 11 degrees of freedom, from a table
+    half = 1.7959 * 1.5 * statistics.stdev(influences) / math.sqrt(12)
+    low, high = check.explained_interval
+    assert (low, high) == pytest.approx((share - half, share + half), abs=1e-4)
+    explains = (
+        f"explains {share:.0%} of what it has not seen (90%: {low:.0%} to {high:.0%})"
+    )
     assert str(check).splitlines() == [
         "model               12 outcomes",
-        f"leave one out       explains {share:.0f}% of what it has not seen",
+        f"five folds          {explains}",
         "outside their 95%   2 of 12; of a calibrated model about 0.6",
-        "intervals           as the model says, by five folds, each predicted by a "
+        # 9.5 squares, and 8.44 the 25% quantile of chi-squared with 12 degrees
+        "intervals           widened 1.06 times, by five folds, each predicted by a "
         "fit to the others",
         "worst rows          trial 14: 11, from the others 12 (95%: 10 to 10.5)",
         "                    trial 13: 10, from the others 11 (95%: 9 to 9)",
@@ -297,10 +310,111 @@ def test_what_it_prints() -> None:
         "parts them",
         "contexts asked for  all inside those seen",
     ]
-    assert check.words() == (
-        f"12 outcomes; explains {share:.0f}% of what it has not seen; "
-        "2 of 12 outside their 95%"
-    )
+    assert check.words() == f"12 outcomes; {explains}; 2 of 12 outside their 95%"
     assert repr(check) == (
-        "ModelCheck(outcomes=12, explained=0.929, coverage=0.833, worst=(14, 13, 12))"
+        f"ModelCheck(outcomes=12, explained={share:.3g}, coverage=0.833, "
+        "worst=(14, 13, 12))"
     )
+
+
+def test_folds_are_predicted_by_fits_that_were_not_told_them() -> None:
+    opt = RobustOptimizer("erbo", UNIT, UNIT, surrogate="matern", **BUDGET)
+    opt.tell(X, C, Y, closes_pending=False)
+    check = opt.check()
+    assert check.refitted
+    missed, total = 0.0, 0.0
+    for fold in range(5):
+        rest, own = check.fold != fold, check.fold == fold
+        other = RobustOptimizer("erbo", UNIT, UNIT, surrogate="matern", **BUDGET)
+        other.tell(X[rest], C[rest], Y[rest], closes_pending=False)
+        mean, variance = other.predict(X[own], C[own])
+        assert torch.allclose(check.predicted[own], mean, atol=1e-6)
+        deviation = (variance + other.model.likelihood.noise * Y[rest].var()).sqrt()
+        half = norm.ppf(0.975) * deviation
+        assert torch.allclose(check.upper[own], mean + half, atol=1e-6)
+        missed += (Y[own].flatten() - mean).square().sum().item()
+        total += (Y[own] - Y[rest].mean()).square().sum().item()
+    assert check.explained == pytest.approx(1.0 - missed / total, abs=1e-6)
+
+
+def made(errors: Tensor, outcomes: Tensor, folds: int) -> ModelCheck:
+    """A check with these errors, as if rows had been dealt to folds."""
+    return ModelCheck(
+        trials=tuple(range(len(outcomes))),
+        outcomes=outcomes,
+        predicted=outcomes - errors,
+        lower=outcomes - 1.0,
+        upper=outcomes + 1.0,
+        standardised=errors,
+        fold=torch.arange(len(outcomes)) % folds,
+        refitted=folds < len(outcomes),
+        near=None,
+        unseen=0.0,
+        unseen_columns=(0.0,),
+        context_names=("c1",),
+    )
+
+
+@pytest.mark.parametrize("folds", [5, 400])
+def test_the_uncertainty_of_the_share_is_that_of_other_rows(folds: int) -> None:
+    """Against the bootstrap of the rows, and wider by the rows that fits share."""
+    generator = torch.Generator().manual_seed(0)
+    errors, outcomes = torch.randn(2, 400, generator=generator, dtype=torch.double)
+    check = made(errors, outcomes, folds)
+    own = check.fold.unsqueeze(-1) == check.fold
+    means = torch.stack([outcomes[~row].mean() for row in own])
+    rows = torch.randint(400, (4000, 400), generator=generator)
+    total = (outcomes - means).square()[rows].sum(-1)
+    deviation = (errors.square()[rows].sum(-1) / total).std().item()
+    low, high = check.explained_interval
+    wider = math.sqrt(1.0 + (1.25 if folds == 5 else 400 / 399))
+    assert (high + low) / 2 == pytest.approx(check.explained)
+    half = 1.6487 * wider * deviation  # the quantile of 399 degrees of freedom
+    assert (high - low) / 2 == pytest.approx(half, rel=0.06)
+
+
+def test_a_share_is_at_most_all_and_less_than_nothing_is_none() -> None:
+    outcomes = torch.tensor([0.0, 1.0, 2.0, 10.0] * 5).double()
+    perfect = made(torch.tensor([0.1] * 19 + [1.0]).double(), outcomes, 5)
+    assert perfect.explained < 1.0 and perfect.explained_interval[1] == 1.0
+    assert "explains over 99% of what it has" in perfect.words()
+    wrong = made(9.0 * torch.ones(20).double(), outcomes, 5)
+    assert wrong.explained < 0.0 and wrong.explained_interval[0] < wrong.explained
+    assert "explains 0% of what it has not seen (90%: 0% to " in wrong.words()
+    equal = made(torch.ones(20).double(), torch.ones(20).double(), 5)
+    assert all(math.isnan(end) for end in equal.explained_interval)
+
+
+def test_a_model_of_pure_noise_is_not_said_to_explain_it() -> None:
+    """In closed form it was: hyper-parameters had been fitted to each row."""
+    shares = []
+    for seed in range(4):
+        x, c = uniform(20, 3, seed=seed), uniform(20, 2, seed=50 + seed)
+        noise = torch.randn(20, 1, generator=torch.Generator().manual_seed(seed))
+        bounds = torch.tensor([[0.0], [1.0]]).double()
+        opt = RobustOptimizer(
+            "erbo", bounds.expand(2, 3), bounds.expand(2, 2), surrogate="botorch"
+        )
+        opt.tell(x, c, noise.double(), closes_pending=False)
+        check = opt.check()
+        shares.append(check.explained)
+        assert check.explained_interval[0] < 0.1
+    assert sum(shares) / 4 < 0.05
+
+
+def test_a_category_between_those_seen_is_unseen() -> None:
+    """Neither the range of its codes nor the values of other columns matter."""
+    space = Space(
+        {"stock": (0.0, 9.0)},
+        {"demand": (0.0, 100.0), "weather": Category(["sun", "rain", "snow"])},
+        outcome="profit",
+    )
+    opt = NamedOptimizer("dro", space, radius=0.2, hyperparameters=PRIOR, **BUDGET)
+    demand, weather = [0.0, 1.0, 2.0] * 4, ["sun", "snow"] * 6
+    stock = [float(k % 5) for k in range(12)]
+    opt.tell({"stock": stock}, {"demand": demand, "weather": weather}, stock)
+    for level, expected in (("sun", 0.0), ("rain", 1.0), ("snow", 0.0)):
+        asked = space.context_set({"demand": [2.0], "weather": [level]}, [1.0])
+        check = opt.check(context_set=asked)
+        assert check.unseen == expected
+        assert check.unseen_columns == (0.0, expected)

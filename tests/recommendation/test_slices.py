@@ -10,6 +10,7 @@ from scipy.stats import norm
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.problem import SearchSpace
 from botorch_drbo.recommendation.slices import slice_through
+from botorch_drbo.space import LinearConstraint, Space
 from tests.models import uniform
 
 WEIGHTS = torch.tensor([0.5, 0.3, 0.2], dtype=torch.double)
@@ -69,3 +70,26 @@ def test_what_a_constraint_forbids_is_marked() -> None:
     x = torch.tensor([0.25, 0.5], dtype=torch.double)
     found = slice_through(model(), space, x, CONTEXTS, 0)
     assert torch.equal(found.allowed, found.values <= 0.5)
+
+
+@pytest.mark.parametrize(
+    ("value", "a", "b"),
+    [
+        (0.3, 0.2, 0.5),  # itself
+        (0.5, 0.2 - 0.2 / 1.36, 0.5 - 0.2 * 0.36 / 1.36),  # by the squares of the sides
+        (0.75, 0.0, 0.25),  # as far as the first bound, and then the other one
+    ],
+)
+def test_the_parts_of_a_mixture_make_room(value: float, a: float, b: float) -> None:
+    one = LinearConstraint({"a": 1.0, "b": 1.0, "d": 1.0}, upper=1.0, lower=1.0)
+    parts = {"a": (0.0, 1.0), "b": (0.0, 0.6), "d": (0.0, 1.0)}
+    space = Space(parts, {"t": (0.0, 1.0)}, constraints=[one]).search_space
+    Z = uniform(8, 4)
+    gp = SingleTaskGP(Z, Z[:, :1] - Z[:, 1:2] * Z[:, 3:]).eval()
+    x = torch.tensor([0.2, 0.5, 0.3], dtype=torch.double)
+    found = slice_through(gp, space, x, CONTEXTS, 2)
+    assert found.allowed.all() and found.values[found.index] == 0.3
+    i = int((found.values - value).abs().argmin())
+    moved = torch.tensor([a, b, value], dtype=torch.double)
+    expected = slice_through(gp, SearchSpace(space.bounds, box(1)), moved, CONTEXTS, 2)
+    torch.testing.assert_close(found.mean[i], expected.mean[expected.index])

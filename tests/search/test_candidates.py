@@ -127,7 +127,7 @@ def test_best_rows_by_hand() -> None:
     values = torch.tensor([0.0, 9.0, 8.0, -torch.inf, 5.0])
     found = best_rows(rows, values, 4, torch.tensor([[2.0], [7.0]]))
     assert found.flatten().tolist() == [4.0, 1.0, 3.0, 2.0]
-    assert best_rows(rows, values, 2, None).flatten().tolist() == [2.0, 4.0]
+    assert best_rows(rows, values, 2, rows[:0]).flatten().tolist() == [2.0, 4.0]
 
 
 def test_float32_list_in_a_float64_space_and_back() -> None:

@@ -134,12 +134,14 @@ def test_a_space_prints_its_names() -> None:
 
 
 def test_an_ordinal_is_itself_up_to_a_millionth_of_its_smallest_step() -> None:
-    grams = {"grams": Ordinal([0.001, 0.002, 0.5])}
-    row = torch.tensor([[0.002 + 5e-10]], dtype=torch.double)
-    assert to_tensor(row, grams, "x").tolist() == [[0.002]]
-    for between in (0.0015, 0.002 + 2e-9):
-        with pytest.raises(InputDataError, match="one of"):
-            to_tensor({"grams": [0.5, between]}, grams, "x")
+    # The smallest step is .001, the first or the last of them.
+    for choices, own in (([0.001, 0.002, 0.5], 0.002), ([0.001, 0.5, 0.501], 0.501)):
+        grams = {"grams": Ordinal(choices)}
+        row = torch.tensor([[own + 5e-10]], dtype=torch.double)
+        assert to_tensor(row, grams, "x").tolist() == [[own]]
+        for between in (own - 0.0005, own + 1.5e-9):
+            with pytest.raises(InputDataError, match="one of"):
+                to_tensor({"grams": [choices[0], between]}, grams, "x")
 
 
 def test_both_sides_of_a_constraint_may_be_equal() -> None:

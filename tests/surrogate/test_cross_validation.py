@@ -36,7 +36,7 @@ KNOWN = FixedHyperparameters(lengthscale=0.4, noise_variance=0.01, outputscale=2
 def residuals(surrogate: Surrogate, data: ModelData) -> Tensor:
     found = cross_validated(surrogate, data)
     assert found is not None
-    return found
+    return found.standardised
 
 
 def by_hand(

@@ -16,7 +16,7 @@ from torch import Tensor
 from botorch_drbo.posterior.ensemble import ModelEnsemble
 from botorch_drbo.posterior.mixture import GaussianMixture
 from botorch_drbo.posterior.perturbation import with_perturbation
-from botorch_drbo.surrogate.leave_one_out import LeaveOneOut, leave_one_out
+from botorch_drbo.surrogate.leave_one_out import HeldOut, leave_one_out
 from tests.models import (
     ensemble,
     known_model,
@@ -95,6 +95,19 @@ def test_it_takes_the_data_as_a_perturbation_model_does() -> None:
     assert torch.allclose(found.standardised, own.standardised)
 
 
+def test_float32_is_worked_out_in_float64_and_the_model_stays_as_it_is() -> None:
+    Z, Y = data()
+    Y = (Y - Y.mean()) / Y.std()
+    precise = leave_one_out(
+        known_model(Z.float().double(), Y.float().double(), noise=1e-4)
+    )
+    model = known_model(Z, Y, noise=1e-4).float().train()
+    found = leave_one_out(model)
+    assert found.standardised.dtype == torch.double and model.training
+    assert model.train_targets.dtype == torch.float
+    assert torch.allclose(found.standardised, precise.standardised, rtol=1e-4)
+
+
 def test_an_ensemble_mixes_its_members() -> None:
     Z, Y = data()
     model = ensemble(Z, Y)
@@ -138,7 +151,7 @@ def test_far_outliers_keep_their_size_and_their_order() -> None:
     outcomes = torch.tensor([20.0, 37.0, 38.5, 60.0, -60.0]).double()
     several = torch.tensor([[0.0], [-1.0]]).double().expand(2, 5)
     mixed = GaussianMixture(several, torch.ones(2, 5).double())
-    z = LeaveOneOut(outcomes, mixed, lambda values: values).standardised
+    z = HeldOut(outcomes, mixed, torch.arange(5)).standardised
     assert (z[:4].diff() > 1.0).all()
     assert z[3].item() == pytest.approx(60.0, abs=0.02) and z[
         4

@@ -24,7 +24,7 @@ class Case:
         tension: Whether the robust decision gains ``TENSION`` or more.
         random: Whether another seed is another function.
         seen: Whether it is in the development set, by which the surrogate "ensemble"
-            was chosen (under other seeds).
+            was chosen (seeds 1 to 13 are the same).
     """
 
     make: Callable[[int], RobustTestFunction]

@@ -123,7 +123,7 @@ class Task:
         """
         truth = truth_of(self.case, self.seed)
         function, recipe = truth.function, self.algorithm()
-        world = World(function, self.case, self.seed)
+        world = World(function, self.case, self.seed, salt="")
         space = SearchSpace(function.bounds, function.context_bounds)
         rows = list(done)
         for step in range(len(done), self.rounds):

@@ -71,7 +71,7 @@ class Task:
         """A row for each outcome."""
         case, size = CASES[self.case], self.size
         function = case.make(self.seed)
-        world = World(function, self.case, self.seed)
+        world = World(function, self.case, self.seed, salt="")
         drift = torch.zeros(size.contexts, function.d_c, dtype=torch.double)
         if case.drifts:
             data = LawOfTheData(function)

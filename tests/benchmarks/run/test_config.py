@@ -54,6 +54,7 @@ def test_command_line_of_the_readme():
         iterations=30,
         initial=5,
         baseline="wdrbo",
+        worlds="newsvendor",
     )
 
 

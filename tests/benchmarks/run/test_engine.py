@@ -9,9 +9,11 @@ from typing import ClassVar
 
 import pytest
 import torch
+from rich.console import Console
 
-from benchmarks.run import engine
+from benchmarks.run import display, engine
 from benchmarks.run.config import ConfigError
+from benchmarks.run.display import run_with_lines
 from benchmarks.run.engine import Finished, make_run, run_tasks
 from benchmarks.run.storage import Row, RunKey, collect_runs, load, run_file
 
@@ -107,3 +109,25 @@ def test_rows_do_not_depend_on_the_generator_of_the_process():
     assert torch.equal(torch.rand(()), after)  # nor does the process on the rows
     assert make_run(task).rows == first
     assert make_run(replace(task, seed=1)).rows != first
+
+
+def test_the_time_left_counts_from_the_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [0.0]
+
+    def make(task: Counting, *further: object, **options: object) -> object:
+        now[0] += 60.0
+        raise OSError("not made")
+
+    monkeypatch.setattr(engine, "make_run", make)
+    monkeypatch.setattr(display.time, "perf_counter", lambda: now[0])
+    console = Console(record=True, width=200)
+    tasks = [Counting(3, seed=seed) for seed in range(3)]
+    run_with_lines(tasks, tmp_path, workers=1, console=console)
+    lines = console.export_text().splitlines()
+    assert [line.partition("]")[0] for line in lines[:3]] == [
+        "[1/3, 2 min left",
+        "[2/3, 60 s left",
+        "[3/3, 0 s left",
+    ]

@@ -80,7 +80,7 @@ def test_records_say_what_happened(whole: Path):
     problem = make_problem(FIGURE1)
     rows, about = load(collect(CONFIG, whole))
     for r in rows.itertuples():
-        world = World(problem, "wdrbo_figure1", r.seed)
+        world = World(problem, "wdrbo_figure1", r.seed, salt="")
         x = torch.tensor([[*r.x]], dtype=torch.double)
         c = torch.tensor([[*r.c]], dtype=torch.double)
         step = CONFIG.initial + r.iteration

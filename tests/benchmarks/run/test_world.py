@@ -13,7 +13,7 @@ X = torch.full((1, 2), 0.3, dtype=torch.double)
 
 def world(seed: int = 0, noise_std: float = 0.5) -> World:
     problem = make_test_function("ackley_2_1", noise_std=noise_std)
-    return World(problem, "ackley_2_1", seed)
+    return World(problem, "ackley_2_1", seed, salt="")
 
 
 def happenings(world: World, step: int) -> list[torch.Tensor]:
@@ -83,20 +83,20 @@ def test_shapes():
 
 def test_a_joint_design_fills_decisions_and_contexts_together():
     function = make_test_function("ackley_2_1")
-    joint = World(function, "ackley_2_1", 3, "sobol_joint")
+    joint = World(function, "ackley_2_1", 3, "sobol_joint", salt="")
     pairs = [joint.initial(step) for step in range(8)]
     points = torch.cat([torch.cat(pair, dim=-1) for pair in pairs])
     # the first 8 points of a Sobol sequence: one in each eighth, in every column
     eighths = (points * 8).long().sort(0).values
     assert torch.equal(eighths, torch.arange(8)[:, None].expand(-1, 3))
-    again = World(function, "ackley_2_1", 3, "sobol_joint").initial(5)
+    again = World(function, "ackley_2_1", 3, "sobol_joint", salt="").initial(5)
     assert all(torch.equal(a, b) for a, b in zip(again, pairs[5], strict=True))
     assert torch.equal(joint.context(9), world(3).context(9))
 
 
 def test_a_sobol_design_fills_decisions_and_has_contexts_of_the_law():
     function = make_test_function("ackley_2_1")
-    design = World(function, "ackley_2_1", 3, "sobol")
+    design = World(function, "ackley_2_1", 3, "sobol", salt="")
     pairs = [design.initial(step) for step in range(8)]
     points = torch.cat([x for x, _ in pairs])
     eighths = (points * 8).long().sort(0).values

@@ -1,0 +1,291 @@
+"""Equalities of decisions: some columns follow from the others."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from scipy.optimize import linprog
+from torch import Tensor
+
+Array = npt.NDArray[np.float64]
+
+EXACT = 1e-10  # of its terms: by how much a sum that is to be right may be missed
+_FLAT = 1e-8  # of the box: what has no more room is a point
+_ROUNDING = 1e-9  # of a side: what is nearer to a bound is there
+_ZERO = 1e-12  # of a row: a coefficient that elimination left
+
+
+@dataclass(frozen=True, eq=False)
+class Equalities:
+    r"""Weighted sums of decisions that have to be right.
+
+    .. math:: u_k = b_k - \sum_{j \in F} A_{kj} u_j \quad\text{for each } k \notin F
+
+    with ``u`` a decision in the user's units and ``F`` the columns that are free.
+
+    Attributes:
+        weights: ``A`` with all columns, ``m x d_x``: a unit matrix in those that
+            follow.
+        sums: ``b``, ``m``.
+        free: The columns that are chosen.
+        dependent: Those that follow from them, ``m``.
+        logarithms: Columns of which a model sees the logarithm.
+        bounds: What all linear constraints leave of the bounds of the free columns, as
+            a model sees them, ``2 x f``.
+        used: Which of the given inequalities are among the equalities.
+    """
+
+    weights: Tensor
+    sums: Tensor
+    free: tuple[int, ...]
+    dependent: tuple[int, ...]
+    logarithms: tuple[int, ...]
+    bounds: Tensor
+    used: tuple[int, ...]
+
+    @classmethod
+    def of(
+        cls,
+        weights: Array,
+        least: Array,
+        bounds: Tensor,
+        values: Mapping[int, Sequence[float]],
+        logarithms: tuple[int, ...] = (),
+    ) -> Equalities | None:
+        r"""The equalities in ``weights @ u >= least``: inequalities without any room.
+
+        Two opposite ones without a gap are one equality, and so is one that the bounds
+        and the others let hold with equality only.
+
+        Args:
+            weights: In the user's units, ``r x d_x``.
+            least: The smallest sums, ``r``; they can be reached.
+            bounds: Of decisions as a model sees them, ``2 x d_x``.
+            values: Columns that take these values only, as a model sees them.
+            logarithms: Columns of which a model sees the logarithm.
+
+        Returns:
+            None if there are none.
+        """
+        box = in_units(bounds, logarithms)
+        listed = {
+            j: in_units(bounds.new_tensor(v), (0,) if j in logarithms else ()).numpy()
+            for j, v in values.items()
+        }
+        program = Program(weights, least, box.numpy())
+        if program.room > _FLAT:
+            return None
+        used = [i for i in range(len(least)) if program.room_of(i) <= _FLAT]
+        A, b = weights[used], least[used]
+        while True:
+            A, b, dependent = _echelon(A, b, program.side, listed, logarithms)
+            free = [j for j in range(bounds.shape[-1]) if j not in dependent]
+            ends = {j: program.ends(j, listed.get(j)) for j in free}
+            points = [j for j in free if ends[j][0] == ends[j][1]]
+            if not points:
+                break
+            A = np.vstack([A, np.eye(bounds.shape[-1])[points]])
+            b = np.append(b, [ends[j][0] for j in points])
+        left = bounds.new_tensor([ends[j] for j in free]).reshape(-1, 2).mT
+        seen = left.clone()
+        for i in (i for i, j in enumerate(free) if j in logarithms):
+            seen[:, i] = left[:, i].log()
+        # A bound that stays is the same to the bit.
+        kept = left == box[:, free]
+        return cls(
+            weights=bounds.new_tensor(A),
+            sums=bounds.new_tensor(b),
+            free=tuple(free),
+            dependent=tuple(dependent),
+            logarithms=logarithms,
+            bounds=torch.where(kept, bounds[:, free], seen),
+            used=tuple(used),
+        )
+
+    def lifted(self, F: Tensor) -> Tensor:
+        """Decisions ``... x d_x`` with these free columns ``... x f``, differentiable.
+
+        Those that follow may leave their bounds.
+        """
+        columns = dict(zip(self.free, F.unbind(-1), strict=True))
+        free = list(self.free)
+        units = torch.stack(
+            [v.exp() if j in self.logarithms else v for j, v in columns.items()], -1
+        )
+        rest = self.sums.to(F) - units @ self.weights[:, free].mT.to(F)  # ... x m
+        for j, value in zip(self.dependent, rest.unbind(-1), strict=True):
+            tiny = torch.finfo(F.dtype).tiny
+            columns[j] = value.clamp_min(tiny).log() if j in self.logarithms else value
+        return torch.stack([columns[j] for j in sorted(columns)], -1)
+
+    def missed(self, X: Tensor) -> Tensor:
+        """The most by which decisions ``n x d_x`` miss a sum, of its terms, ``n``."""
+        terms = in_units(X, self.logarithms).unsqueeze(-2) * self.weights.to(X)
+        sums = self.sums.to(X)
+        size = sums.abs() + terms.abs().sum(-1)  # n x m
+        gaps = (terms.sum(-1) - sums).abs() / size.clamp_min(torch.finfo(X.dtype).tiny)
+        return gaps.amax(-1)
+
+    def settled(self, X: Tensor, bounds: Tensor, held: Sequence[int]) -> Tensor:
+        """Decisions near by of which the sums are right, if there are any, ``n x d_x``.
+
+        What is at a bound up to rounding is put there, and moves only where the others
+        are not enough. Distances are in sides of the box.
+
+        Args:
+            X: Decisions, ``n x d_x``.
+            bounds: Theirs, ``2 x d_x``.
+            held: Columns that do not move.
+        """
+        loose = torch.ones_like(X, dtype=torch.bool)
+        loose[:, list(held)] = False
+        (lower, upper), slack = bounds, _ROUNDING * (bounds[1] - bounds[0])
+        low, high = loose & (X - lower <= slack), loose & (upper - X <= slack)
+        X = torch.where(low, lower, torch.where(high, upper, X))
+        X = self._moved(X, bounds, loose & ~low & ~high)
+        return self._moved(X, bounds, loose)
+
+    def _moved(self, X: Tensor, bounds: Tensor, moves: Tensor) -> Tensor:
+        """The same by moves in ``n x d_x`` columns, each until it meets a bound."""
+        box = in_units(bounds, self.logarithms)
+        A, side = self.weights.to(X), box[1] - box[0]
+        for _ in range(X.shape[-1]):
+            wrong = self.missed(X) > torch.finfo(X.dtype).eps
+            if not wrong.any():
+                break
+            units = in_units(X, self.logarithms)
+            gap = (self.sums.to(X) - units @ A.mT).unsqueeze(-1)  # n x m x 1
+            scale = side * moves  # n x d_x
+            inverse = torch.linalg.pinv(A * scale.unsqueeze(-2))  # n x d_x x m
+            ends = units + scale * (inverse @ gap).squeeze(-1)
+            at = ends.clamp(*box)
+            for j in self.logarithms:
+                at[:, j] = at[:, j].log()
+            X = torch.where(wrong.unsqueeze(-1) & moves, at.clamp(*bounds), X)
+            moves = moves & (ends >= box[0]) & (ends <= box[1])
+        return X
+
+
+def in_units(X: Tensor, logarithms: Sequence[int]) -> Tensor:
+    """What a model sees, ``... x d_x``, in the user's units."""
+    if not logarithms:
+        return X
+    columns = list(X.unbind(-1))
+    for j in logarithms:
+        columns[j] = columns[j].exp()
+    return torch.stack(columns, -1)
+
+
+class Program:
+    r"""Linear programs over what linear constraints leave of a box.
+
+    Args:
+        weights: ``A`` of ``A u >= least``, ``r x d``; no row of zeros.
+        least: ``r``.
+        box: Lower and upper bounds, ``2 x d``.
+    """
+
+    def __init__(self, weights: Array, least: Array, box: Array) -> None:
+        self._box, self.side = box, box[1] - box[0]
+        rows = weights * self.side
+        size = np.abs(rows).max(-1)
+        self._rows = rows / size[:, None]
+        self._least = (least - weights @ box[0]) / size
+        # How much room one point leaves to all constraints at once, of the box.
+        self.room: float = -linprog(
+            np.append(np.zeros_like(self.side), -1.0),
+            A_ub=np.hstack([-self._rows, np.ones((len(size), 1))]),
+            b_ub=-self._least,
+            bounds=[*self._sides, (None, None)],
+        ).fun
+        self._least += min(self.room, 0.0)  # what rounding took
+
+    @property
+    def _sides(self) -> list[tuple[float, float]]:
+        return [(0.0, 1.0)] * len(self.side)
+
+    def room_of(self, i: int) -> float:
+        """How much room a constraint has, at most, of the box."""
+        return self._largest(self._rows[i]) - self._least[i]
+
+    def ends(self, j: int, values: Array | None) -> tuple[float, float]:
+        """The smallest and the largest value of a column; equal if it has one only."""
+        lower, upper = self._box[:, j].tolist()
+        if not self._rows[:, j].any():
+            return lower, upper
+        axis = np.eye(len(self.side))[j]
+        low, high = -self._largest(-axis), self._largest(axis)
+        # A bound that can be reached is met to the bit.
+        start = lower if low <= _FLAT else lower + low * (upper - lower)
+        end = upper if high >= 1.0 - _FLAT else lower + high * (upper - lower)
+        if values is not None:
+            slack = _FLAT * (upper - lower)
+            inside = values[(values >= start - slack) & (values <= end + slack)]
+            start, end = inside[[0, -1]].tolist() if len(inside) else (start, end)
+        elif high - low <= _FLAT:
+            end = start
+        return start, end
+
+    def _largest(self, goal: Array) -> float:
+        found = linprog(-goal, A_ub=-self._rows, b_ub=-self._least, bounds=self._sides)
+        return -found.fun
+
+
+def contradiction(weights: Array, least: Array, box: Array) -> list[int]:
+    """Rows of ``weights @ u >= least`` that cannot all hold in a box, and none more."""
+    rows = list(range(len(least)))
+
+    def impossible(rows: list[int]) -> bool:
+        return bool(rows) and Program(weights[rows], least[rows], box).room < -_FLAT
+
+    if not impossible(rows):
+        return []
+    for i in range(len(least)):
+        rest = [row for row in rows if row != i]
+        rows = rest if impossible(rest) else rows
+    return rows
+
+
+def _echelon(
+    A: Array,
+    b: Array,
+    side: Array,
+    values: Mapping[int, Array],
+    logarithms: Sequence[int],
+) -> tuple[Array, Array, list[int]]:
+    """Equalities solved for a column each: rows, sums, columns; no row twice.
+
+    Numbers of an interval before logarithms, those with the largest term first: they
+    leave the others most room. Listed numbers last, those with the smallest
+    coefficient first: whole numbers make them whole numbers.
+    """
+    A, b = A.copy(), b.copy()
+    size = np.abs(A * side).max(-1, keepdims=True)
+    dependent: list[int] = []
+
+    def order(place: tuple[int, int]) -> tuple[int, float, int]:
+        i, j = place
+        if j in values:
+            return 2, abs(A[i, j]), -j
+        return int(j in logarithms), -abs(A[i, j]) * side[j] / size[i, 0], -j
+
+    while True:
+        k = len(dependent)
+        A[np.abs(A * side) <= _ZERO * size] = 0.0
+        places = [(k + int(i), int(j)) for i, j in np.argwhere(A[k:])]
+        if not places:
+            return A[:k], b[:k], dependent
+        i, j = min(places, key=order)
+        for array in (A, b, size):
+            array[[k, i]] = array[[i, k]]
+        b[k] /= A[k, j]
+        size[k] /= abs(A[k, j])
+        A[k] /= A[k, j]
+        for i in (i for i in range(len(A)) if i != k):
+            b[i] -= A[i, j] * b[k]
+            A[i] -= A[i, j] * A[k]
+        dependent.append(j)
