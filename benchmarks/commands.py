@@ -211,6 +211,15 @@ def accuracy(options: argparse.Namespace) -> int:
     return run_accuracy(writable(options.out), quick=options.quick)
 
 
+def tables(options: argparse.Namespace) -> int:
+    from benchmarks.accuracy.tables import run_tables
+
+    try:
+        return run_tables(writable(options.out), functions=options.functions)
+    except FileNotFoundError as error:
+        raise ConfigError(str(error)) from error
+
+
 def lipschitz(options: argparse.Namespace) -> int:
     from benchmarks.accuracy.lipschitz import run_lipschitz
     from benchmarks.accuracy.lipschitz_gradients import run_gradients

@@ -131,6 +131,17 @@ def make_parser() -> argparse.ArgumentParser:
     )
     accuracy.add_argument("--quick", action="store_true", help="one tiny model")
 
+    tables = kinds.add_parser(
+        "tables", help="real tables of categories: what is learnt from a few rows"
+    )
+    tables.set_defaults(command=commands.tables)
+    tables.add_argument(
+        "--out", type=Path, default=commands.RESULTS / "tables.md", help="report file"
+    )
+    tables.add_argument(
+        "--functions", type=int, default=40, help="random ones of each kind (40)"
+    )
+
     lipschitz = kinds.add_parser(
         "lipschitz", help="the searched L(x) against dense grids"
     )

@@ -72,6 +72,13 @@ class ModelData:
         first, second = torch.triu_indices(len(self.inputs), len(self.inputs), 1)
         return (columns[:, first] - columns[:, second]).square()
 
+    @cached_property
+    def squared_differences_of_variables(self) -> Tensor:
+        """The same of variables: of two levels 0 or 2, ``v x t(t-1)/2``."""
+        widths = num_columns(self.inputs.shape[-1], self.categories).tolist()
+        parts = self.squared_differences.split(widths)
+        return torch.stack([part.sum(0) for part in parts])
+
     def of_rows(self, rows: Tensor) -> ModelData:
         """The data of some of the rows, ``t`` truth values."""
         return replace(

@@ -9,6 +9,9 @@ import torch
 from botorch.fit import fit_gpytorch_mll
 from botorch.models import SingleTaskGP
 from botorch.models.model import Model
+from botorch.models.utils.gpytorch_modules import (
+    get_covar_module_with_dim_scaled_prior,
+)
 from gpytorch.kernels import RBFKernel
 from gpytorch.likelihoods import GaussianLikelihood
 from gpytorch.means import ConstantMean
@@ -26,7 +29,13 @@ from botorch_drbo.surrogate.base import (
 from botorch_drbo.surrogate.correlations import RBF
 from botorch_drbo.surrogate.evidence import Family, LogPosterior
 from botorch_drbo.surrogate.fitting import minimise_in_logarithms
-from botorch_drbo.surrogate.gaussian_process import NEAR, climbed
+from botorch_drbo.surrogate.gaussian_process import (
+    CATEGORIES,
+    NEAR,
+    climbed,
+    most_likely,
+    with_categories,
+)
 from botorch_drbo.surrogate.hyperpriors import Flat, HyperPrior, LogNormal
 from botorch_drbo.surrogate.inducing_points import MAX_EXACT, fit_rows
 
@@ -39,7 +48,8 @@ class BoTorchDefault(Surrogate):
     Lengthscales have a log-normal prior around long ones, which grow with the root of
     the number of columns [Hvarfner2024vanilla]_. With few outcomes of a function that
     changes within the box it is sure of itself too early. With 500 rows or more
-    the fit begins where that to 300 of them ended.
+    the fit begins where that to 300 of them ended. In a space with categories it has
+    their main effects, a size, and one lengthscale for each, as ``GaussianProcess``.
 
     Args:
         max_exact: With more outcomes the model uses inducing points: see
@@ -64,6 +74,10 @@ class BoTorchDefault(Surrogate):
         return fit_rows(data, self.max_exact, self._fit)
 
     def _fit(self, data: ModelData) -> SingleTaskGP:
+        if data.categories:
+            family = family_of_variables(data)
+            family = with_categories(family, data, CATEGORIES["botorch"])
+            return most_likely(family, data)
         if len(data.inputs) > MANY_ROWS:
             return self._climbed(data, self._fit(data.sample(FIRST_ROWS)))
         model = data.model()
@@ -91,6 +105,12 @@ class BoTorchDefault(Surrogate):
             likelihood=likelihood if data.Yvar is None else None,
             mean_module=mean,
         ).eval()
+
+
+def family_of_variables(data: ModelData) -> Family:
+    """BoTorch's processes and priors, a category counted as one column."""
+    kernel = get_covar_module_with_dim_scaled_prior(data.inputs.shape[-1])
+    return _family(data.model(covar_module=kernel))
 
 
 def _family(model: SingleTaskGP) -> Family:

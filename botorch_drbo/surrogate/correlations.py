@@ -6,14 +6,24 @@ the logarithms of the lengthscales, and of a shape if there is one.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Protocol, cast, final
 
 import numpy as np
 import torch
-from gpytorch.kernels import Kernel, MaternKernel, ProductKernel, RBFKernel, RQKernel
+from gpytorch.kernels import (
+    Kernel,
+    MaternKernel,
+    ProductKernel,
+    RBFKernel,
+    RQKernel,
+    ScaleKernel,
+)
 
 Array = np.ndarray
+
+_APART = 0.15  # a lengthscale at which two levels have correlation exp(-44)
 
 
 class Correlation(Protocol):
@@ -138,6 +148,74 @@ class RationalQuadratic:
         kernel = cast(RQKernel, _of_lengthscales(kernel, lengthscales))
         kernel.alpha = torch.from_numpy(shapes)
         return kernel
+
+
+@final
+@dataclass(frozen=True)
+class WithCategories:
+    r"""A correlation of numbers, times one of each category that knows no order.
+
+    .. math:: \phi(r)\, \prod_v \exp(-[z_v \ne z'_v] / l_v^2)
+
+    which is RBF with one lengthscale for all columns of a category: two of its levels
+    have squared distance 2. There is one lengthscale for each variable.
+
+    Args:
+        numbers: The correlation of the numbers; it has no shape.
+        num_variables: Numbers and categories.
+        categories: Variables that are categories, and how many levels each has.
+    """
+
+    num_shapes: ClassVar[int] = 0
+    numbers: Correlation
+    num_variables: int
+    categories: Mapping[int, int]
+
+    def value_and_slopes(self, squared: Array, shapes: Array) -> tuple[Array, Array]:
+        """See ``Correlation``; of squared differences of variables."""
+        numbers, levels = self._numbers, list(self.categories)
+        of_numbers, slopes = self.numbers.value_and_slopes(squared[numbers], shapes)
+        of_levels, level_slopes = RBF().value_and_slopes(squared[levels], shapes)
+        joint = np.empty_like(squared)
+        joint[numbers] = of_levels * slopes
+        joint[levels] = of_numbers * level_slopes
+        return of_numbers * of_levels, joint
+
+    def kernel(self, lengthscales: Array, shapes: Array) -> Kernel:
+        """See ``Correlation``."""
+        levels = list(self.categories)
+        each = np.repeat(lengthscales[levels], list(self.categories.values()))
+        kernel = self._on(RBF().kernel(each, shapes), levels)
+        if not self._numbers:
+            return kernel
+        of_numbers = self.numbers.kernel(lengthscales[self._numbers], shapes)
+        return ProductKernel(self._on(of_numbers, self._numbers), kernel)
+
+    def main_effects(self, variances: Array) -> list[Kernel]:
+        """Of each category: ``a_v`` if the level is the same, otherwise nothing."""
+        apart = np.array([_APART])
+        return [
+            scaled(self._on(RBF().kernel(apart, apart[:0]), [variable]), variance)
+            for variable, variance in zip(self.categories, variances, strict=True)
+        ]
+
+    @property
+    def _numbers(self) -> list[int]:
+        return [j for j in range(self.num_variables) if j not in self.categories]
+
+    def _on(self, kernel: Kernel, variables: list[int]) -> Kernel:
+        """On the columns of some variables, in their order."""
+        widths = [self.categories.get(j, 1) for j in range(self.num_variables)]
+        columns = torch.arange(sum(widths)).split(widths)
+        kernel.active_dims = torch.cat([columns[variable] for variable in variables])
+        return kernel
+
+
+def scaled(kernel: Kernel, variance: float) -> Kernel:
+    """A kernel times a variance, float64."""
+    kernel = ScaleKernel(kernel).double()
+    kernel.outputscale = torch.tensor(variance, dtype=torch.double)
+    return kernel
 
 
 def _of_lengthscales(kernel: Kernel, lengthscales: Array) -> Kernel:

@@ -15,6 +15,18 @@ from botorch_drbo.surrogate.hyperpriors import Flat, HyperPrior
 
 _POTRF, _POTRI = get_lapack_funcs(("potrf", "potri"), dtype=np.float64)
 _LEAST_NOISE = 1e-6  # of given variances, in squared units of the spread
+_MAIN_EFFECT = 0.2  # a usual variance, at which a search begins
+
+
+class CategoryPriors(NamedTuple):
+    """What is known beforehand of each category, whatever the number of its levels."""
+
+    lengthscale: HyperPrior
+    """Of the root of ``l``, with ``exp(-1/l)`` the correlation of two levels."""
+    main_effect: HyperPrior
+    """Of the variance of its main effect."""
+    interaction: HyperPrior
+    """Of the variance of the product over all variables."""
 
 
 @dataclass(frozen=True)
@@ -28,6 +40,8 @@ class Family:
         noise: That of the noise variance, where the noise is not given.
         shape: That of a shape of the kernel.
         has_mean: Whether there is a constant mean, with a flat prior; otherwise zero.
+        categories: The priors of categories; None where each of their columns is a
+            number.
     """
 
     correlation: Correlation
@@ -36,6 +50,7 @@ class Family:
     noise: HyperPrior
     shape: HyperPrior = Flat()
     has_mean: bool = True
+    categories: CategoryPriors | None = None
 
 
 class Hyperparameters(NamedTuple):
@@ -45,6 +60,8 @@ class Hyperparameters(NamedTuple):
     shapes: Array
     outputscale: float
     noise: float | None
+    main_effects: Array
+    """The variances of those of categories."""
 
 
 class Conditioned(NamedTuple):
@@ -68,6 +85,8 @@ class LogPosterior:
 
     with ``r = y - m``, at the most likely mean ``m``. ``log p`` is the density in the
     numbers themselves, as BoTorch has it: its maximum is not moved by the logarithms.
+    If the family has priors of categories, ``K`` has their main effects
+    :math:`\sum_v a_v [z_v = z'_v]` too.
 
     With ``marginal`` it is the density of the logarithms, the mean integrated out:
 
@@ -85,16 +104,27 @@ class LogPosterior:
     ) -> None:
         self.family, self.marginal = family, marginal
         self._squared = data.squared_differences.numpy()
+        self._categories: list[int] = []
+        if family.categories is not None:
+            self._squared = data.squared_differences_of_variables.numpy()
+            self._categories = list(data.categories)
+        self._same = 1.0 - 0.5 * self._squared[self._categories]  # v x p
         self._outcomes = data.scaled_outcomes.numpy()
         given = data.scaled_noise
         self._given = None if given is None else given.numpy().clip(_LEAST_NOISE)
         self._pairs = np.triu_indices(len(self._outcomes), 1)
         d, shapes = len(self._squared), family.correlation.num_shapes
-        self._priors = [
-            (slice(0, d), family.lengthscale),
-            (slice(d, d + shapes), family.shape),
+        mains = d + shapes
+        self.size = mains + len(self._categories)
+        self._priors: list[tuple[Array | slice, HyperPrior]] = [
+            (np.delete(np.arange(d), self._categories), family.lengthscale),
+            (slice(d, mains), family.shape),
         ]
-        self.size = d + shapes
+        if family.categories is not None:
+            self._priors += [
+                (np.array(self._categories), family.categories.lengthscale),
+                (slice(mains, self.size), family.categories.main_effect),
+            ]
         if family.outputscale is not None:
             self._priors.append((slice(self.size, self.size + 1), family.outputscale))
             self.size += 1
@@ -113,19 +143,21 @@ class LogPosterior:
         """
         values = np.exp(logarithms)
         d, shapes = len(self._squared), self.family.correlation.num_shapes
-        rest = values[d + shapes :].tolist()
+        mains, rest = np.split(values[d + shapes :], [len(self._categories)])
+        rest = rest.tolist()
         return Hyperparameters(
             values[:d],
             values[d : d + shapes],
             1.0 if self.family.outputscale is None else rest.pop(0),
             rest.pop(0) if self._given is None else None,
+            mains,
         )
 
     def vector(self, lengthscale: float, outputscale: float, noise: float) -> Array:
-        r"""The logarithms of hyper-parameters; of a shape that of one.
+        r"""The logarithms of hyper-parameters; of a shape and a category that of one.
 
         Args:
-            lengthscale: Of each column.
+            lengthscale: Of each number.
             outputscale: The variance, if there is one.
             noise: The noise variance, if it is not given.
 
@@ -133,7 +165,10 @@ class LogPosterior:
             ``size`` numbers.
         """
         d, shapes = len(self._squared), self.family.correlation.num_shapes
-        values = [lengthscale] * d + [1.0] * shapes
+        values = np.full(d, lengthscale)
+        values[self._categories] = 1.0
+        mains = [_MAIN_EFFECT] * len(self._categories)
+        values = [*values, *[1.0] * shapes, *mains]
         values += [] if self.family.outputscale is None else [outputscale]
         values += [noise] if self._given is None else []
         return np.log(values)
@@ -147,15 +182,16 @@ class LogPosterior:
         Returns:
             The density with its gradient, and the mean.
         """
-        lengthscales, shapes, scale, noise = self.hyperparameters(logarithms)
+        lengthscales, shapes, scale, noise, mains = self.hyperparameters(logarithms)
         correlations, slopes = self.family.correlation.value_and_slopes(
             self._squared / np.square(lengthscales)[:, None], shapes
         )
         t, (i, j) = len(self._outcomes), self._pairs
         covariance = np.empty((t, t), order="F")
-        covariance[i, j] = covariance[j, i] = scale * correlations
+        covariance[i, j] = covariance[j, i] = scale * correlations + mains @ self._same
         given = np.zeros(t) if self._given is None else self._given
-        covariance[np.diag_indices(t)] = scale + (given if noise is None else noise)
+        prior = scale + mains.sum()
+        covariance[np.diag_indices(t)] = prior + (given if noise is None else noise)
         root, failed = _POTRF(covariance, lower=1)
         if failed:
             return Conditioned(-math.inf, np.zeros(self.size), 0.0, math.inf)
@@ -172,12 +208,12 @@ class LogPosterior:
             sums = precision.sum(0)
             M += np.outer(sums, sums) / weight
             density -= 0.5 * math.log(weight)
-        upper, diagonal = M[i, j], M.diagonal()
-        gradient = [scale * (slopes @ upper)]
+        upper, trace = M[i, j], 0.5 * M.diagonal().sum()
+        gradient = [scale * (slopes @ upper), mains * (self._same @ upper + trace)]
         if self.family.outputscale is not None:
-            gradient.append([scale * (correlations @ upper + 0.5 * diagonal.sum())])
+            gradient.append([scale * (correlations @ upper + trace)])
         if noise is not None:
-            gradient.append([0.5 * noise * diagonal.sum()])
+            gradient.append([noise * trace])
         gradient = np.concatenate(gradient)
         if self.marginal:  # of the logarithms: their Jacobian
             density, gradient = density + logarithms.sum(), gradient + 1.0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import final
 
 import numpy as np
@@ -11,7 +11,7 @@ import torch
 from botorch.models import SingleTaskGP
 from botorch.models.model import Model
 from gpytorch.constraints import Positive
-from gpytorch.kernels import ScaleKernel
+from gpytorch.kernels import AdditiveKernel
 from gpytorch.likelihoods import GaussianLikelihood
 from gpytorch.means import ConstantMean, ZeroMean
 from scipy.optimize import OptimizeResult, minimize
@@ -23,9 +23,16 @@ from botorch_drbo.surrogate.base import (
     ModelData,
     Surrogate,
 )
-from botorch_drbo.surrogate.correlations import RBF, Array, Correlation, ProductMatern
-from botorch_drbo.surrogate.evidence import Family, LogPosterior
-from botorch_drbo.surrogate.hyperpriors import Gamma, LogNormal
+from botorch_drbo.surrogate.correlations import (
+    RBF,
+    Array,
+    Correlation,
+    ProductMatern,
+    WithCategories,
+    scaled,
+)
+from botorch_drbo.surrogate.evidence import CategoryPriors, Family, LogPosterior
+from botorch_drbo.surrogate.hyperpriors import Gamma, LogNormal, around
 from botorch_drbo.surrogate.inducing_points import MAX_EXACT, fit_rows
 
 KERNELS: dict[str, Correlation] = {
@@ -33,6 +40,15 @@ KERNELS: dict[str, Correlation] = {
     "matern32": ProductMatern(1.5),
     "matern52": ProductMatern(2.5),
 }
+CATEGORIES = {
+    "botorch": CategoryPriors(around(1.5, 0.25), around(0.01, 1.0), around(0.7, 0.5)),
+    "rbf": CategoryPriors(around(1.5, 0.5), around(0.01, 1.0), around(0.7, 0.5)),
+    "matern52": CategoryPriors(around(1.4, 0.25), around(0.1, 0.5), around(0.5, 1.0)),
+    "matern32": CategoryPriors(around(0.6, 0.5), around(0.22, 1.5), around(0.5, 1.0)),
+}
+"""Of each member of the default ensemble. They differ, because where all variables are
+categories the kernels of numbers do not: see ``benchmarks/development/categories.md``.
+"""
 _MOST_FOR_GAMMA = 8  # columns: beyond it lengthscales have to grow with their number
 _RANGES = {"lengthscale": (1e-2, 1e2), "outputscale": (1e-3, 1e3), "noise": (1e-4, 1e2)}
 NEAR = 1e-5  # in log density by row: a step that gains less is the last
@@ -59,6 +75,15 @@ class GaussianProcess(Surrogate):
     used first, and the result is refined with all rows. Compared with BoTorch's
     default, these priors favour functions that vary within the box: with few outcomes
     the model is less certain.
+
+    In a space with categories ``v``
+
+    .. math:: k(z, z') = \sum_v a_v\, [z_v = z'_v]
+        + s\, \phi(u, u') \prod_v e^{-[z_v \ne z'_v] / l_v}
+
+    with main effects of the categories, and one lengthscale for each. Its logarithms of
+    ``a``, ``l`` and ``s`` are normal, whatever the number of levels, and around other
+    values for each kernel, see ``CATEGORIES``.
 
     Args:
         kernel: "matern52" and "matern32", products over the columns; or "rbf".
@@ -102,15 +127,55 @@ class GaussianProcess(Surrogate):
         return fit_rows(data, self.max_exact, self._fit)
 
     def _fit(self, data: ModelData) -> SingleTaskGP:
-        d = data.inputs.shape[-1]
-        family, usual = self.family(d), usual_lengthscale(d)
-        posterior = LogPosterior(family, data)
-        if len(data.inputs) <= MANY_ROWS:
-            best, _ = maxima(posterior, usual)
-        else:
-            start, _ = maxima(LogPosterior(family, data.sample(FIRST_ROWS)), usual)
-            best = climbed(posterior, start, NEAR * len(data.inputs)).x
-        return model_with(data, posterior, best)
+        family = self.family(data.inputs.shape[-1])
+        return most_likely(with_categories(family, data, CATEGORIES[self.kernel]), data)
+
+
+def with_categories(
+    family: Family, data: ModelData, categories: CategoryPriors
+) -> Family:
+    r"""A family with main effects of categories, and one lengthscale for each.
+
+    .. math:: \sum_v a_v [z_v = z'_v]
+        + s\, \phi(u, u') \prod_v \exp(-[z_v \ne z'_v] / l_v)
+
+    Args:
+        family: Gaussian processes of numbers, of kernel ``s phi``.
+        data: Which inputs are categories; without any the family stays as it is.
+        categories: The priors of ``a``, the root of ``l``, and ``s``.
+
+    Returns:
+        The family.
+    """
+    if not data.categories:
+        return family
+    d = data.inputs.shape[-1]
+    return replace(
+        family,
+        correlation=WithCategories(family.correlation, d, data.categories),
+        outputscale=categories.interaction,
+        categories=categories,
+    )
+
+
+def most_likely(family: Family, data: ModelData) -> SingleTaskGP:
+    r"""The model of the most likely hyper-parameters.
+
+    Args:
+        family: The Gaussian processes and their priors.
+        data: What has been observed.
+
+    Returns:
+        The model, in evaluation mode.
+    """
+    usual = usual_lengthscale(data.inputs.shape[-1])
+    posterior = LogPosterior(family, data)
+    if len(data.inputs) <= MANY_ROWS:
+        best, _ = maxima(posterior, usual)
+    else:
+        start, _ = maxima(LogPosterior(family, data.sample(FIRST_ROWS)), usual)
+        best = climbed(posterior, start, NEAR * len(data.inputs)).x
+    return model_with(data, posterior, best)
 
 
 def ranges(posterior: LogPosterior) -> list[Array]:
@@ -118,6 +183,7 @@ def ranges(posterior: LogPosterior) -> list[Array]:
     limits = {name: np.log(limit) for name, limit in _RANGES.items()}
     values = posterior.hyperparameters(np.zeros(posterior.size))
     bounds = [limits["lengthscale"]] * (len(values.lengthscales) + len(values.shapes))
+    bounds += [limits["outputscale"]] * len(values.main_effects)
     if posterior.family.outputscale is not None:
         bounds.append(limits["outputscale"])
     if values.noise is not None:
@@ -197,8 +263,10 @@ def model_with(
     family, values = posterior.family, posterior.hyperparameters(logarithms)
     kernel = family.correlation.kernel(values.lengthscales, values.shapes)
     if family.outputscale is not None:
-        kernel = ScaleKernel(kernel).double()
-        kernel.outputscale = torch.tensor(values.outputscale, dtype=torch.double)
+        kernel = scaled(kernel, values.outputscale)
+    if isinstance(family.correlation, WithCategories):
+        mains = family.correlation.main_effects(values.main_effects)
+        kernel = AdditiveKernel(*mains, kernel)
     likelihood = None  # one for the given variances
     if values.noise is not None:
         likelihood = GaussianLikelihood(noise_constraint=Positive()).double()

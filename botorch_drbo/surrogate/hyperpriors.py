@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Protocol, final
 
@@ -55,6 +56,19 @@ class LogNormal:
         """See ``HyperPrior``."""
         gap = (logarithm - self.location) / self.scale
         return -0.5 * gap**2 - logarithm, -gap / self.scale - 1.0
+
+
+def around(middle: float, scale: float) -> LogNormal:
+    r"""A log-normal prior whose density, as of the number itself, is highest there.
+
+    Args:
+        middle: Where it is.
+        scale: The standard deviation of the logarithm.
+
+    Returns:
+        The prior: up to a constant that of ``Normal(ln middle, scale)`` in logarithms.
+    """
+    return LogNormal(math.log(middle) + scale**2, scale)
 
 
 @final
