@@ -15,7 +15,9 @@ from botorch_drbo._device import beside
 from botorch_drbo.ambiguity._envelope import Envelope
 from botorch_drbo.ambiguity.solution import RobustValue, Solution, SolverStatus
 
-_Found = TypeVar("_Found")
+_Found = TypeVar("_Found", Tensor, Solution)
+
+_NOTHING = 1e-60  # of the largest score: it counts as zero, and its square is a number
 
 
 def in_float64(
@@ -24,17 +26,21 @@ def in_float64(
     weights: Tensor,
     radius: Tensor,
 ) -> _Found:
-    r"""Call a solver in float64, without a graph.
+    r"""Call a solver in float64, without a graph, with scores of at most one.
+
+    Each row is divided by a power of two, which costs no digits. What remains of a
+    score next to nothing (:math:`10^{-60}` of the largest) is zero: the squares and
+    reciprocals of all differences are then numbers.
 
     Args:
         solve: From scores ``... x n``, weights ``... x n`` that sum to one and radii
-            ``... x 1``, of one batch.
+            ``... x 1``, of one batch; to a solution, or to values ``...``.
         values: Scores, ``... x n``.
         weights: Reference weights, ``n`` or ``... x n``.
         radius: A radius, or one for each row.
 
     Returns:
-        What it found.
+        What it found, in the units of ``values``.
 
     Raises:
         BotorchTensorDimensionError: The batches do not fit each other.
@@ -51,11 +57,23 @@ def in_float64(
         scores = values.detach().double()
         reference = beside(weights.detach(), scores)
         reference = reference / reference.sum(-1, keepdim=True)  # up to rounding
-        return solve(
+        unit = _unit(scores)
+        scores = scores / unit
+        scores = torch.where(scores.abs() < _NOTHING, 0.0, scores)
+        found = solve(
             scores.expand(*batch, -1),
             reference.expand(*batch, -1),
             beside(radius.detach(), scores).expand(batch).unsqueeze(-1),
         )
+        unit = unit.squeeze(-1).expand(batch)
+        return found * unit if isinstance(found, Tensor) else found.times(unit)
+
+
+def _unit(scores: Tensor) -> Tensor:
+    """The power of two just above the largest score, ``... x n`` to ``... x 1``."""
+    exponent = scores.abs().amax(-1, keepdim=True).frexp().exponent
+    # So that neither it nor its inverse is infinite or subnormal.
+    return exponent.clamp(-1000, 1000).double().exp2()
 
 
 def robust_value(

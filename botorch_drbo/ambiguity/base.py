@@ -313,14 +313,15 @@ class AmbiguitySet(Module, ABC):
         the result differentiable.
 
         Args:
-            values: Scores ``f``, ``... x n``: float64, detached, in the user's units.
+            values: Scores ``f``, ``... x n``: float64, detached, each row divided by a
+                power of two so that none is above one.
             weights: Reference weights ``p``, ``... x n``, with the same batch: float64,
                 on the simplex, some perhaps zero.
             radius: The radius of each row, ``... x 1``; not negative, in the units of
                 ``distance``. It replaces ``self.radius``.
 
         Returns:
-            The solution; ``weights`` and ``multiplier`` are enough.
+            The solution for these values; ``weights`` and ``multiplier`` are enough.
         """
 
     def solve_with_direction(

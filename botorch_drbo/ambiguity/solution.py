@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from torch import Tensor
@@ -73,3 +73,14 @@ class Solution:
     direction: Tensor | None = None
     gap: Tensor | None = None
     infeasibility: Tensor | None = None
+
+    def times(self, unit: Tensor) -> Solution:
+        """The solution for scores that are ``unit`` times as large, one per row."""
+        gradient, gap, left = self.reference_gradient, self.gap, self.infeasibility
+        return replace(
+            self,
+            multiplier=unit * self.multiplier,
+            reference_gradient=gradient and (lambda: unit.unsqueeze(-1) * gradient()),
+            gap=None if gap is None else unit * gap,
+            infeasibility=None if left is None else unit * left,
+        )
