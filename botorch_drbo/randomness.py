@@ -49,18 +49,24 @@ def standard_dtype() -> Iterator[None]:
 
 @contextmanager
 def isolated_rng(seed: int, device: torch.device) -> Iterator[None]:
-    """Run a block under a seed and the standard dtype, and leave no trace.
+    """Run a block under a seed, the standard dtype and with gradients; leave no trace.
 
     Torch's generators and its default dtype are given back as they were. They belong to
     the process, as GPyTorch's settings do, so that threads take turns: without that a
-    setting of one (that a prior is asked for) would stay for all.
+    setting of one (that a prior is asked for) would stay for all. Fits and ascents need
+    gradients, also where the user has switched them off.
 
     Args:
         seed: The seed within the block.
         device: Its generator is seeded too if it is a CUDA device.
     """
     devices = [device] if device.type == "cuda" else []
-    with _TURN, torch.random.fork_rng(devices=devices), standard_dtype():
+    with (
+        _TURN,
+        torch.random.fork_rng(devices=devices),
+        standard_dtype(),
+        torch.enable_grad(),
+    ):
         # Not torch.manual_seed: that would reseed every CUDA device of the caller.
         torch.default_generator.manual_seed(seed)
         if devices:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import cast, get_args
 
 import torch
@@ -180,7 +181,7 @@ class RobustFeasibility(DecisionAcquisitionFunction):
         Returns:
             ``pi`` of each decision, ``...``; differentiable in ``X``.
         """
-        return self._of(X, self._log_probability).exp()
+        return self._of(X, self._log_probability).exp().clamp_max(1.0)
 
     def probabilities(self, X: Tensor) -> Tensor:
         r"""The probability of being feasible in each context.
@@ -204,7 +205,9 @@ class RobustFeasibility(DecisionAcquisitionFunction):
             status.
         """
         found = self.probabilities(X)
-        return self.ambiguity_set.worst_case(found, self.context_set.weights.to(found))
+        return as_probability(
+            self.ambiguity_set.worst_case(found, self.context_set.weights.to(found))
+        )
 
     # BoTorch types its decorator for the base class only.
     @t_batch_mode_transform()  # pyright: ignore[reportArgumentType]
@@ -296,6 +299,11 @@ def log_probability_of_feasibility(mean: Tensor, variance: Tensor) -> Tensor:
     least = torch.finfo(variance.dtype).tiny
     deviations = mean / variance.clamp_min(least).sqrt()
     return torch.special.log_ndtr(deviations.clamp(-_MOST_DEVIATIONS, _MOST_DEVIATIONS))
+
+
+def as_probability(robust: RobustValue) -> RobustValue:
+    """Without what rounding adds to a probability of one."""
+    return replace(robust, value=robust.value.clamp_max(1.0))
 
 
 def _check_scales(ambiguity_set: AmbiguitySet, weights: Tensor) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import replace
@@ -33,6 +34,7 @@ from botorch_drbo.codec.tags import storable
 if TYPE_CHECKING:
     import cvxpy as cp
 
+_LONGEST = 1000  # entries of a matrix that is printed in full, as torch does
 _STEP = 1e-6  # in the radius, of a difference in place of a direction
 Solver = Literal["exact", "cvxpylayers"]
 """Our own batched solver of the set, or a cvxpy program solved row by row."""
@@ -205,9 +207,22 @@ class AmbiguitySet(Module, ABC):
             sensitivity(solution, values, atoms, reference, self.radius),
         )
 
-    def extra_repr(self) -> str:
-        """The radius, in PyTorch's print of the module."""
-        return f"{self.radius.item():g}" if self.has_radius else ""
+    def __repr__(self) -> str:
+        """The call that makes an equal set; a long matrix is left to torch's print."""
+        given = [
+            (parameter, self._printed(parameter.name))
+            for parameter in inspect.signature(type(self)).parameters.values()
+        ]
+        words = (
+            f"{'' if p.default is p.empty else f'{p.name}='}{_in_words(value)}"
+            for p, value in given
+            if p.default is p.empty or value is not p.default and value != p.default
+        )
+        return f"{type(self).__name__}({', '.join(words)})"
+
+    def _printed(self, name: str) -> object:
+        """An argument as it is printed; where it is not kept, three points."""
+        return getattr(self, name, ...)
 
     def with_radius(self, radius: float | Tensor) -> Self:
         r"""A copy of the set with another radius.
@@ -396,6 +411,14 @@ def check_ambiguity_set(ambiguity_set: AmbiguitySet) -> AmbiguitySet:
             "NoAmbiguity() for the expectation."
         )
     return ambiguity_set
+
+
+def _in_words(value: object) -> str:
+    if isinstance(value, Tensor) and not value.ndim:
+        return repr(value.item())
+    if isinstance(value, Tensor) and value.numel() <= _LONGEST:
+        return f"torch.tensor({value.tolist()}, dtype={value.dtype})"
+    return getattr(value, "__name__", None) or repr(value)
 
 
 def _as_radius(radius: float | Tensor) -> Tensor:

@@ -79,6 +79,12 @@ class ConditionalValueAtRisk(AmbiguitySet):
         """The level, a scalar tensor."""
         return self.radius / (1.0 + self.radius)
 
+    def _printed(self, name: str) -> float:
+        """The level in as few digits as make the radius."""
+        level = self.alpha.item()
+        short = float(f"{level:.15g}")
+        return short if short / (1.0 - short) == self.radius else level
+
     def solve(self, values: Tensor, weights: Tensor, radius: Tensor) -> Solution:
         r"""From one sort."""
         f = values - values.amin(-1, keepdim=True)  # a large offset would cost digits

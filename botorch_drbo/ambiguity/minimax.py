@@ -89,6 +89,10 @@ class MinimaxApproximation(AmbiguitySet):
         """That of the set."""
         return self.ambiguity_set.diameter
 
+    def _printed(self, name: str) -> AmbiguitySet:
+        """The approximated set, with the radius of the approximation."""
+        return self.original()
+
     def at(self, points: Tensor) -> AmbiguitySet:
         r"""The approximation for contexts at these positions.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from decimal import Decimal
 
 from botorch.exceptions.errors import InputDataError
 
@@ -325,6 +326,11 @@ def as_number(word: str) -> float | None:
     Python's ``float`` would read ``1_5`` as 15 and take ``nan``.
     """
     return float(word) if _NUMBER.fullmatch(word) else None
+
+
+def as_decimal(word: str) -> Decimal:
+    """A number as it is written; ``1e-999999``, which none tells from zero, is zero."""
+    return Decimal(word if float(word) or "e" not in word.lower() else 0)
 
 
 def _is_whole(word: str) -> bool:

@@ -8,6 +8,7 @@ from decimal import Decimal
 from itertools import product
 from typing import TYPE_CHECKING
 
+from botorch_drbo.cli.columns import as_decimal
 from botorch_drbo.cli.csv_file import CsvFile
 from botorch_drbo.problem.equalities import EXACT
 from botorch_drbo.problem.feasible import feasible
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 _STEP, _STEP_OF_AN_EMPTY_COLUMN = 1e-2, 1e-4  # of the side of a box, at most
 _SIGNIFICANT = 3  # digits of a logarithmic number, at least
+_MOST_SIGNIFICANT = 17  # digits of a number, as many as tell any two apart
 _MOST_ROUNDED = 10  # columns: two choices for each
 
 
@@ -97,15 +99,18 @@ def _options(value: object, variable: Variable, cells: Sequence[str]) -> list[st
         return [_exact(value)]
     if not isinstance(variable, (Continuous, Log)):
         digits = _decimals(cells) if isinstance(variable, Integer) else 0
+        digits = min(digits, _MOST_SIGNIFICANT)
         return [f"{value:.{digits}f}" if digits else _exact(value)]
     lower, upper = variable.lower, variable.upper
     if isinstance(variable, Log):
         significant = max([_SIGNIFICANT, *map(_num_digits, cells)])
+        significant = min(significant, _MOST_SIGNIFICANT)
         digits = significant - 1 - math.floor(math.log10(value))
     else:
         step = _STEP if cells else _STEP_OF_AN_EMPTY_COLUMN
         digits = math.ceil(-math.log10(step * (upper - lower)))
-        digits = max(_decimals(cells), digits)
+        lead = math.floor(math.log10(max(abs(lower), abs(upper))))
+        digits = max(min(_decimals(cells), _MOST_SIGNIFICANT - 1 - lead), digits)
     digits = max(0, digits)
     near = Decimal(f"{value:.{digits}f}") + 0  # a zero without a sign
     unit = Decimal(1).scaleb(-digits)
@@ -120,7 +125,7 @@ def _cells(file: CsvFile, name: str) -> list[str]:
 
 def _decimals(cells: Sequence[str]) -> int:
     """The most digits behind the point."""
-    return max([0, *(_digits_behind(Decimal(word)) for word in cells)])
+    return max([0, *(_digits_behind(as_decimal(word)) for word in cells)])
 
 
 def _digits_behind(number: Decimal) -> int:
@@ -130,7 +135,7 @@ def _digits_behind(number: Decimal) -> int:
 
 
 def _num_digits(word: str) -> int:
-    return len(Decimal(word).normalize().as_tuple().digits)
+    return len(as_decimal(word).normalize().as_tuple().digits)
 
 
 def _exact(value: object) -> str:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from itertools import pairwise
 
-from botorch_drbo.cli.columns import as_number
+from botorch_drbo.cli.columns import as_decimal, as_number
 from botorch_drbo.cli.csv_file import CsvFile
 from botorch_drbo.cli.options import STATUS
 from botorch_drbo.space import Category, Continuous, Integer, Log, Variable
@@ -64,7 +64,7 @@ def guess_variable(words: Mapping[int, str], *, chosen: bool) -> Guess:
         return Guess(None, f"always {filled[0]}" if filled else "empty")
     if None in numbers:
         return _names(filled, numbers)
-    values = [Decimal(word) for word in filled]
+    values = [as_decimal(word) for word in filled]
     low, high = min(values), max(values)
     if low == high:
         return Guess(None, f"always {low}")

@@ -18,7 +18,10 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from botorch_drbo.acquisition import RobustFeasibility
-from botorch_drbo.acquisition.feasibility import log_probability_of_feasibility
+from botorch_drbo.acquisition.feasibility import (
+    as_probability,
+    log_probability_of_feasibility,
+)
 from botorch_drbo.adversaries import WorstCaseProblem
 from botorch_drbo.adversaries.worst_case_problem import listed
 from botorch_drbo.ambiguity import RobustValue
@@ -103,7 +106,8 @@ class ChanceConstraint:
             ]
             return torch.stack(logs).sum(0).exp()
 
-        return worst_case(self.problem, probability, seed=self.seed)
+        contexts, robust = worst_case(self.problem, probability, seed=self.seed)
+        return contexts, as_probability(robust)
 
     def with_contexts(self, contexts: ContextSet) -> ChanceConstraint:
         """The same with further contexts on the list."""

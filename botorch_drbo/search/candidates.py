@@ -56,7 +56,12 @@ def score(acqf: AcquisitionFunction, candidates: Tensor) -> Tensor:
     """The acquisition value of each row ``m x d_x``, without a graph, ``m``."""
     with torch.no_grad():
         parts = candidates.unsqueeze(-2).split(_ROWS)
-        return torch.cat([acqf(part) for part in parts])
+        return or_worst(torch.cat([acqf(part) for part in parts]))
+
+
+def or_worst(values: Tensor) -> Tensor:
+    """Acquisition values of which one that is not a number is worse than all others."""
+    return values.nan_to_num(nan=-torch.inf, posinf=-torch.inf, neginf=-torch.inf)
 
 
 def ranking(acqf: AcquisitionFunction, X: Tensor) -> Tensor:
@@ -71,7 +76,7 @@ def best_of_many(acqf: AcquisitionFunction, candidates: Tensor) -> Tensor:
     if len(candidates) > _FIRST:
         parts = candidates.unsqueeze(-2).split(_ROWS)
         with torch.no_grad():
-            found = torch.cat([ranking(acqf, part) for part in parts])
+            found = or_worst(torch.cat([ranking(acqf, part) for part in parts]))
         candidates = candidates[found.topk(_FIRST).indices]
     return candidates[score(acqf, candidates).argmax()]
 

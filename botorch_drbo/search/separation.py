@@ -14,7 +14,7 @@ from botorch_drbo.problem.feasible import feasible, settled
 from botorch_drbo.problem.feasible import sample as feasible_sample
 from botorch_drbo.problem.search_space import SearchSpace
 from botorch_drbo.sampling import sobol
-from botorch_drbo.search.candidates import best_of
+from botorch_drbo.search.candidates import best_of, or_worst
 
 # Decisions nearer than this (largest coordinate difference, in sides of the box) are
 # not asked while one of them is pending.
@@ -75,7 +75,7 @@ def best_apart(
         global_sample = feasible_sample(space, num_samples, seed)
     sample = torch.cat([nearby, global_sample])
     with torch.no_grad():
-        values = torch.cat([values, acqf(sample.unsqueeze(-2))])
+        values = torch.cat([values, or_worst(acqf(sample.unsqueeze(-2)))])
     sample = torch.cat([candidates, sample])
     gaps = gap(sample)
     return best_of(sample, values, gaps > min(SEPARATION, gaps.max().item() - _TIE))

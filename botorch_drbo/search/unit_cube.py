@@ -14,6 +14,9 @@ from botorch_drbo.posterior.prior import prior_variance
 from botorch_drbo.search.candidates import ranking
 
 
+_WORST = -1e9  # in units of the prior: what is not a number counts as that
+
+
 class InUnitCube(AcquisitionFunction):
     r"""The same function, with decisions in the unit cube and values of order one.
 
@@ -24,7 +27,9 @@ class InUnitCube(AcquisitionFunction):
     :math:`\bar\sigma_0` the prior standard deviation of the model's outcome, or one
     where ``alpha`` is a logarithm. L-BFGS-B stops where no gradient is above ``1e-5``,
     in whatever units: climbing ``alpha`` itself it stops where it starts as soon as
-    ``|y|`` per width of the box is small.
+    ``|y|`` per width of the box is small. A value that is NaN or plus infinity counts
+    as -1e9, and a slope that is not finite as zero, so that an ascent turns back there
+    or stops: neither ends a search.
 
     Args:
         acqf: A function of ``b x q x d_x`` decisions.
@@ -69,7 +74,11 @@ class InUnitCube(AcquisitionFunction):
         Returns:
             Values of order one, ``b``.
         """
-        return self._in_units(self.acqf(self.to_box(U)))
+        if U.requires_grad:
+            U = U.clone()
+            U.register_hook(lambda slope: slope.nan_to_num(0.0, 0.0, 0.0))
+        values = self._in_units(self.acqf(self.to_box(U)))
+        return values.nan_to_num(nan=_WORST, posinf=_WORST, neginf=-torch.inf)
 
     def ranking(self, U: Tensor) -> Tensor:
         r"""Evaluate what starts are picked by, without a gradient.

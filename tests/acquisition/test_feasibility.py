@@ -279,3 +279,15 @@ def test_bad_input() -> None:
     lost = RobustFeasibility(model, reference, TotalVariation(0.3, floor=0.0))
     full = RobustFeasibility(model, reference, TotalVariation(0.3))
     assert (lost.probability(X) <= full.probability(X) + 1e-12).all()
+
+
+def test_a_probability_is_at_most_one() -> None:
+    """Worst-case weights sum to one up to rounding, sometimes to more."""
+    weights = uniform(7, seed=5) ** 3 + 0.01
+    sure = constraint(shift=1e4)
+    for seed in range(40):
+        points = ContextSet(uniform(7, 1, seed=seed), uniform(7, seed=seed) + weights)
+        feasible = RobustFeasibility(sure, points, TotalVariation(0.3))
+        X = uniform(5, D - 1, seed=6)
+        assert (feasible.probability(X) <= 1.0).all()
+        assert (feasible.robust_value(X).value <= 1.0).all()

@@ -7,6 +7,7 @@ import torch
 from botorch.exceptions.errors import InputDataError
 from torch import Tensor
 
+from botorch_drbo import ambiguity as sets
 from botorch_drbo.ambiguity import (
     ChiSquared,
     ConditionalValueAtRisk,
@@ -21,6 +22,7 @@ from botorch_drbo.ambiguity import (
     Wasserstein,
 )
 from botorch_drbo.testing import AmbiguitySetCase, AmbiguitySetContract
+from botorch_drbo.testing.ambiguity_set_case import instance
 
 
 def line_cost(n: int) -> Tensor:
@@ -102,6 +104,35 @@ def test_inference_weights_changed_in_place_are_looked_at_again():
             FullSimplex().worst_case(torch.zeros(6), weights)
         with pytest.raises(InputDataError, match="simplex"):
             TotalVariation(0.1).value(torch.zeros(6), weights)
+
+
+@pytest.mark.parametrize("case", MEMBERS, ids=lambda case: case.name)
+@pytest.mark.parametrize("radius", [0.0, 0.1, 1.5, 1 / 3])
+def test_what_is_printed_makes_an_equal_set(
+    case: AmbiguitySetCase, radius: float
+) -> None:
+    """Pasted into a script it is the same set, to the last digit."""
+    for printed in (case.make(radius, 4), case.make(0.3, 4).with_radius(radius)):
+        made = eval(repr(printed), {**vars(sets), "torch": torch, "box": box})
+        assert type(made) is type(printed) and repr(made) == repr(printed)
+        f, p = instance(0, 4)
+        torch.testing.assert_close(
+            made.worst_case(f, p).value, printed.worst_case(f, p).value
+        )
+
+
+def test_levels_and_floors_are_printed_as_given():
+    for text in (
+        "ConditionalValueAtRisk(0.6)",
+        "ConditionalValueAtRisk(0.95)",
+        "TotalVariation(0.2, floor=-8.0)",
+        "MinimaxApproximation(Wasserstein(0.3))",
+        "NoAmbiguity()",
+        "FullSimplex()",
+    ):
+        assert repr(eval(text, vars(sets))) == text
+    matrix = MaximumMeanDiscrepancy(0.1, smooth_kernel(50))
+    assert "..." in repr(matrix) and len(repr(matrix)) < 1000
 
 
 @pytest.mark.parametrize("case", MEMBERS, ids=lambda case: case.name)

@@ -224,3 +224,24 @@ def test_algorithm_of_the_user_must_be_registered_to_be_saved(
     monkeypatch.setitem(RECIPES, "centre", Centre())
     again = RobustOptimizer.from_state_dict(opt.state_dict())
     assert isinstance(again.algorithm, Centre)
+
+
+@pytest.mark.parametrize("name", each_recipe())
+def test_gradients_that_the_user_has_switched_off(toy: Any, name: str) -> None:
+    """The same decisions, recommendations and models inside ``torch.no_grad()``."""
+
+    def told() -> Any:
+        opt = toy.make(name)
+        toy.run(opt, 0, 4)
+        return opt
+
+    with torch.no_grad():
+        opt = told()
+        x, best = opt.ask(), opt.recommend()
+        mean, _ = opt.predict(opt.history.X, opt.history.C)
+        assert opt.model is not None and opt.check() is not None
+        assert not torch.is_grad_enabled()
+    other = told()
+    assert torch.equal(x, other.ask())
+    assert torch.equal(best.x, other.recommend().x)
+    assert torch.equal(mean, other.predict(opt.history.X, opt.history.C)[0])

@@ -1,0 +1,59 @@
+"""A search goes on where the acquisition function is not a number."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from botorch.acquisition import AcquisitionFunction
+from botorch.models import SingleTaskGP
+from torch import Tensor
+
+from botorch_drbo.problem.search_space import SearchSpace
+from botorch_drbo.search.candidates import best_of_many, score
+from botorch_drbo.search.maximise import Effort, maximise
+from botorch_drbo.search.separation import best_apart
+
+BOUNDS = torch.tensor([[0.0, 0.0], [1.0, 1.0]], dtype=torch.double)
+EFFORT = Effort(num_restarts=4, raw_samples=64, max_iterations=50, seed=0)
+
+
+class Broken(AcquisitionFunction):
+    """Highest at (.6, .6), and no number where the first coordinate is below .5."""
+
+    _log = False
+
+    def __init__(self, wrong: float) -> None:
+        Z = torch.rand(4, 2, generator=torch.Generator().manual_seed(0)).double()
+        super().__init__(SingleTaskGP(Z, Z.sum(-1, keepdim=True)))
+        self.wrong = wrong
+
+    def forward(self, X: Tensor) -> Tensor:
+        X = X.squeeze(-2)
+        values = -(X - 0.6).square().sum(-1)
+        # Neither has it a slope there.
+        return values * torch.where(X[:, 0] < 0.5, -self.wrong, 1.0)
+
+
+@pytest.mark.parametrize("wrong", [torch.nan, torch.inf, -torch.inf])
+def test_a_value_that_is_no_number_is_the_worst(wrong: float) -> None:
+    acqf = Broken(wrong)
+    space = SearchSpace(BOUNDS, BOUNDS[:, :1])
+    ends, values = maximise(acqf, space, EFFORT)
+    best = ends[values.argmax()]
+    torch.testing.assert_close(best, torch.full_like(best, 0.6), rtol=0.0, atol=1e-3)
+    rows = torch.tensor([[0.1, 0.6], [0.7, 0.9], [0.6, 0.5]]).double()
+    assert score(acqf, rows).argmax() == 2
+    many = torch.cat([rows, torch.full((80, 2), 0.2).double()])
+    assert torch.equal(best_of_many(acqf, many), rows[2])
+    apart = best_apart(acqf, ends, values, best[None], space, 0, 64)
+    assert apart[0, 0] >= 0.5
+
+
+def test_a_function_without_a_number_has_some_decision() -> None:
+    class Nowhere(Broken):
+        def forward(self, X: Tensor) -> Tensor:
+            return super().forward(X) * torch.nan
+
+    space = SearchSpace(BOUNDS, BOUNDS[:, :1])
+    ends, values = maximise(Nowhere(torch.nan), space, EFFORT)
+    assert ends.isfinite().all() and (values == -torch.inf).all()
