@@ -21,6 +21,10 @@ from botorch_drbo.acquisition.lipschitz_penalized import LipschitzPenalizedUCB
 from botorch_drbo.acquisition.log_expected_improvement import (
     qLogDistributionallyRobustNoisyExpectedImprovement,
 )
+from botorch_drbo.acquisition.robust_balls import (
+    KernelDensityRobustUCB,
+    MaximumMeanDiscrepancyRobustUCB,
+)
 from botorch_drbo.acquisition.thompson_sampling import RobustThompsonSampling
 from botorch_drbo.acquisition.upper_confidence_bound import DistributionallyRobustUCB
 
@@ -30,8 +34,10 @@ __all__ = [
     "EnlargedConfidenceUCB",
     "FeasibilityWeighted",
     "FiniteDifferenceUCB",
+    "KernelDensityRobustUCB",
     "LipschitzPenalizedUCB",
     "LogExpectedImprovementOfExpectation",
+    "MaximumMeanDiscrepancyRobustUCB",
     "OverJointInputs",
     "RobustAcquisitionFunction",
     "RobustFeasibility",

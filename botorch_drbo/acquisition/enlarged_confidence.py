@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Unpack
+from typing import Self, Unpack, final
 
 from botorch.exceptions.errors import InputDataError
 from botorch.models.model import Model
@@ -10,20 +10,15 @@ from torch import Tensor
 
 from botorch_drbo.acquisition.inputs import empty_context_set
 from botorch_drbo.acquisition.options import PosteriorOptions
-from botorch_drbo.acquisition.upper_confidence_bound import DistributionallyRobustUCB
+from botorch_drbo.acquisition.upper_confidence_bound import ObjectiveUCB
+from botorch_drbo.adversaries.base import FittedRound
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.objectives import Objective, UncertaintyObjective
 
 
-def EnlargedConfidenceUCB(
-    model: Model,
-    beta: float | Tensor,
-    misspecification: float | Tensor,
-    context_set: ContextSet | None = None,
-    objective: Objective | None = None,
-    **options: Unpack[PosteriorOptions],
-) -> DistributionallyRobustUCB:
-    r"""An upper confidence bound for a model that is wrong by at most ``epsilon``.
+@final
+class EnlargedConfidenceUCB(ObjectiveUCB):
+    r"""EC-GP-UCB: a confidence bound for a model that is wrong by at most ``epsilon``.
 
     The outcome is a function that the kernel can represent plus a perturbation of at
     most ``epsilon``. The data can then mislead the posterior mean, while more data make
@@ -75,10 +70,6 @@ def EnlargedConfidenceUCB(
             a context set.
         options: The options of every confidence bound; see ``PosteriorOptions``.
 
-    Returns:
-        ``DistributionallyRobustUCB(..., misspecification=misspecification)``; without a
-        context set it has a single context without columns.
-
     Raises:
         InputDataError: A negative beta or misspecification, a wrong context set or
             objective, or one of the two without the other.
@@ -100,21 +91,64 @@ def EnlargedConfidenceUCB(
 
     [Bogunovic2021misspecified]_, eq. 14. There beta multiplies sigma itself.
     """
-    if (context_set is None) != (objective is None):
-        given, missing = "context_set", "objective"
-        if context_set is None:
-            given, missing = missing, given
-        raise InputDataError(
-            f"Got `{given}` without `{missing}`. Pass both, or neither for a model of "
-            "decisions alone."
+
+    def __init__(
+        self,
+        model: Model,
+        beta: float | Tensor,
+        misspecification: float | Tensor,
+        context_set: ContextSet | None = None,
+        objective: Objective | None = None,
+        **options: Unpack[PosteriorOptions],
+    ) -> None:
+        if (context_set is None) != (objective is None):
+            given, missing = "context_set", "objective"
+            if context_set is None:
+                given, missing = missing, given
+            raise InputDataError(
+                f"Got `{given}` without `{missing}`. Pass both, or neither for a model "
+                "of decisions alone."
+            )
+        if context_set is None or objective is None:
+            context_set, objective = empty_context_set(), UncertaintyObjective.so()
+        super().__init__(
+            model,
+            beta,
+            context_set,
+            objective,
+            misspecification=misspecification,
+            **options,
         )
-    if context_set is None or objective is None:
-        context_set, objective = empty_context_set(), UncertaintyObjective.so()
-    return DistributionallyRobustUCB(
-        model,
-        beta,
-        context_set,
-        objective,
-        misspecification=misspecification,
-        **options,
-    )
+
+    @classmethod
+    def from_contexts(
+        cls,
+        model: Model,
+        contexts: Tensor,
+        context_bounds: Tensor,
+        *,
+        misspecification: float | Tensor,
+        objective: Objective | None = None,
+        beta: float | Tensor = 2.25,
+        **options: Unpack[PosteriorOptions],
+    ) -> Self:
+        r"""EC-GP-UCB over the contexts seen, each equally likely.
+
+        Args:
+            model: A fitted single-output model of ``[x, c]``.
+            contexts: The contexts seen so far, ``t x d_c``.
+            context_bounds: The box of possible contexts, ``2 x d_c``.
+            misspecification: As for the class; you must choose it.
+            objective: Collapses the scores; the expectation by default.
+            beta: The squared width of the plain confidence bound.
+            options: The options of every confidence bound.
+
+        Returns:
+            The acquisition function.
+
+        Raises:
+            InputDataError: Contexts outside their bounds, or wrong options.
+        """
+        seen = FittedRound.of_contexts(model, contexts, context_bounds).contexts()
+        objective = UncertaintyObjective.so() if objective is None else objective
+        return cls(model, beta, misspecification, seen, objective, **options)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Unpack, final
+from typing import Self, Unpack, final
 
 import torch
 from botorch.exceptions.errors import (
@@ -23,12 +23,15 @@ from botorch_drbo._validation import (
 )
 from botorch_drbo.acquisition.base import COARSER, RobustAcquisitionFunction
 from botorch_drbo.acquisition.options import ConfidenceBoundOptions
+from botorch_drbo.adversaries.base import FittedRound
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.lipschitz import lipschitz_upper_bound
 from botorch_drbo.lipschitz.sampled import LipschitzConstant
 from botorch_drbo.posterior import LocalMoments
 from botorch_drbo.posterior.ensemble import members_of
 from botorch_drbo.posterior.models import without_inference_tensors
+from botorch_drbo.schedules import InverseSquareRoot
+from botorch_drbo.schedules.radius import Radius
 
 _FINE_GRID = 384  # contexts on a line
 _MAX_SUPPORT = 128  # atoms at which the slope is looked at, besides the Sobol set
@@ -36,7 +39,7 @@ _MAX_SUPPORT = 128  # atoms at which the slope is looked at, besides the Sobol s
 
 @final
 class LipschitzPenalizedUCB(RobustAcquisitionFunction):
-    r"""Wasserstein distributionally robust upper confidence bound (WDRBO).
+    r"""WDRBO: the worst case over a Wasserstein ball, bounded by a Lipschitz penalty.
 
     .. math::
         \alpha(x) = \sum_i w_i\, s(x, c_i) - \epsilon\, L(x), \qquad
@@ -157,6 +160,47 @@ class LipschitzPenalizedUCB(RobustAcquisitionFunction):
                 "as its `scales`."
             )
         self.lipschitz = without_inference_tensors(lipschitz)
+
+    @classmethod
+    def from_contexts(
+        cls,
+        model: Model,
+        contexts: Tensor,
+        context_bounds: Tensor,
+        *,
+        beta: float | Tensor = 2.25,
+        radius: Radius | None = None,
+        **options: Unpack[ConfidenceBoundOptions],
+    ) -> Self:
+        r"""WDRBO from the contexts seen: reference and radius as in the experiments.
+
+        Args:
+            model: A fitted single-output model of ``[x, c]``.
+            contexts: The contexts seen so far, ``t x d_c``, equally likely.
+            context_bounds: The box of possible contexts, ``2 x d_c``.
+            beta: The squared width of the confidence bound; the paper's 1.5 is 2.25.
+            radius: A number, or a rule in the contexts seen; None for
+                ``InverseSquareRoot(0.3)``. (The recipe ``wdrbo`` has ``"spread"``, of
+                this library.)
+            options: The options of every confidence bound.
+
+        Returns:
+            The acquisition function.
+
+        Raises:
+            InputDataError: Contexts outside their bounds, or wrong options.
+        """
+        state = FittedRound.of_contexts(model, contexts, context_bounds)
+        radius = InverseSquareRoot(0.3) if radius is None else radius
+        return cls(
+            model,
+            beta,
+            state.contexts(),
+            state.radius(radius),
+            state.space.context_bounds,
+            context_radii=state.column_radii(radius),
+            **options,
+        )
 
     def _search(self, bounds: Tensor, scales: Tensor | None) -> LipschitzConstant:
         """The default search; one step on a fine grid suffices if slopes have no

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Self, Unpack, final
 
 import torch
 from botorch.acquisition.objective import PosteriorTransform
@@ -14,8 +15,13 @@ from torch import Tensor
 from botorch_drbo._validation import check_count
 from botorch_drbo.acquisition.decisions import DecisionAcquisitionFunction
 from botorch_drbo.acquisition.inputs import check_objective
+from botorch_drbo.acquisition.options import PathOptions
+from botorch_drbo.adversaries.around_contexts import AroundContexts
+from botorch_drbo.adversaries.base import FittedRound
+from botorch_drbo.ambiguity import AmbiguitySet, TotalVariation
+from botorch_drbo.ambiguity.base import Solver
 from botorch_drbo.contexts import ContextSet
-from botorch_drbo.objectives import Objective
+from botorch_drbo.objectives import Objective, UncertaintyObjective
 from botorch_drbo.posterior.blocks import DEFAULT_MEMORY_BUDGET
 from botorch_drbo.posterior.freshness import TrainingData
 from botorch_drbo.posterior.models import only_model
@@ -23,8 +29,9 @@ from botorch_drbo.sample_paths import sample_paths
 from botorch_drbo.sample_paths.support import supports_paths
 
 
+@final
 class RobustThompsonSampling(DecisionAcquisitionFunction):
-    r"""Thompson sampling: the objective of sample paths of the posterior.
+    r"""TS-BOCU: Thompson sampling, the objective of sample paths of the posterior.
 
     .. math::
         \alpha(x_1, \dots, x_q) = \sum_{j=1}^q
@@ -128,6 +135,47 @@ class RobustThompsonSampling(DecisionAcquisitionFunction):
         self.num_features = num_features
         self.memory_budget = memory_budget
         self.redraw(seed)
+
+    @classmethod
+    def from_contexts(
+        cls,
+        model: Model,
+        contexts: Tensor,
+        context_bounds: Tensor,
+        *,
+        ambiguity_set: AmbiguitySet | None = None,
+        sensitivity_weight: float = 0.0,
+        solver: Solver = "exact",
+        **options: Unpack[PathOptions],
+    ) -> Self:
+        r"""TS-BOCU from the contexts seen, which are all that there are, as there.
+
+        Args:
+            model: A fitted single-output model of ``[x, c]``.
+            contexts: The contexts seen so far, ``t x d_c``, equally likely.
+            context_bounds: The box of possible contexts, ``2 x d_c``.
+            ambiguity_set: The set around them; ``TotalVariation(0.2)`` by default.
+            sensitivity_weight: The weight of the sensitivity beside the worst case: 1
+                for the paper's GEN, 0 for its DRO.
+            solver: How the worst case of a path is found; ``"cvxpylayers"`` is for
+                checks: thousands of times slower.
+            options: The options of every average over paths; see ``PathOptions``.
+
+        Returns:
+            The acquisition function.
+
+        Raises:
+            InputDataError: Contexts outside their bounds, or wrong options.
+        """
+        adversary = AroundContexts(
+            ambiguity_set=ambiguity_set or TotalVariation(0.2), contexts_complete=True
+        )
+        state = FittedRound.of_contexts(model, contexts, context_bounds)
+        problem = adversary.search_problem(state)
+        objective = UncertaintyObjective(
+            problem.ambiguity_set, 1.0, sensitivity_weight, solver
+        )
+        return cls(model, problem.listed(), objective, **options)
 
     def redraw(self, seed: int | None = None) -> None:
         r"""Draw new paths from the current model.

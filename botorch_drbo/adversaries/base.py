@@ -8,7 +8,7 @@ recommendation reports, over the whole box where the set reaches it.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -17,12 +17,13 @@ from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataErro
 from botorch.models.model import Model
 from torch import Tensor
 
-from botorch_drbo._validation import check_inside
+from botorch_drbo._validation import check_bounds, check_inside
 from botorch_drbo.adversaries.worst_case_problem import WorstCaseProblem
 from botorch_drbo.ambiguity import AmbiguitySet
 from botorch_drbo.codec.tags import storable
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.contexts.forgetting import half_life_weights
+from botorch_drbo.posterior.models import some_inputs
 from botorch_drbo.problem.column_radii import in_widths
 from botorch_drbo.problem.history import History
 from botorch_drbo.problem.search_space import SearchSpace, check_values
@@ -45,6 +46,7 @@ class FittedRound:
         reference: The context distribution if it is known; None to estimate it.
         half_life: The number of further contexts after which the weight of a context is
             halved; None for equal weights.
+        columns: Where the model has each column of ``[x, c]``; None for in this order.
     """
 
     model: Model
@@ -53,6 +55,48 @@ class FittedRound:
     seed: int
     reference: ContextSet | None = None
     half_life: float | None = None
+    columns: tuple[int, ...] | None = None
+
+    @classmethod
+    def of_contexts(
+        cls,
+        model: Model,
+        contexts: Tensor,
+        context_bounds: Tensor,
+        *,
+        context_indices: Sequence[int] | None = None,
+        seed: int = 0,
+    ) -> FittedRound:
+        r"""The round of a model and contexts seen, without a run around them.
+
+        Args:
+            model: A model of decision and context.
+            contexts: The contexts seen, the oldest first, ``t x d_c``.
+            context_bounds: Their box, ``2 x d_c``.
+            context_indices: The columns of the contexts; by default the last ``d_c``.
+            seed: Determines all random draws.
+
+        Raises:
+            InputDataError: No context, one outside the box, or bounds reversed.
+            BotorchTensorDimensionError: Another number of columns.
+        """
+        box = check_bounds(context_bounds, "context_bounds")
+        seen = check_inside(contexts, box, "contexts", "context_bounds").to(box)
+        inputs, d_c = some_inputs(model), box.shape[-1]
+        d = 1 + d_c if inputs is None else inputs.shape[-1]
+        last = [j % d for j in context_indices or range(d - d_c, d)]
+        order = [*(j for j in range(d) if j not in last), *last]
+        Z = box.new_zeros(1, d) if inputs is None else inputs.reshape(-1, d).to(box)
+        lower, upper = Z[:, order[: d - d_c]].aminmax(dim=0)
+        bounds = torch.stack([lower, torch.where(upper > lower, upper, lower + 1.0)])
+        none = bounds[:0]  # decisions and outcomes have no part in the contexts
+        return cls(
+            model=model,
+            history=History(X=none, C=seen[:0], Y=none[:, :1], contexts=seen.detach()),
+            space=SearchSpace(bounds, box),
+            seed=seed,
+            columns=None if context_indices is None else tuple(order),
+        )
 
     def contexts(self) -> ContextSet:
         r"""The given reference distribution, or else the empirical one.

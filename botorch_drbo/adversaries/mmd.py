@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, cast, final
 
@@ -155,7 +155,7 @@ def _kernel_ball(
         weights = torch.zeros_like(rows[:, 0]).index_add(0, index, contexts.weights)
         contexts = ContextSet(rows, weights)
     size = state.radius(rule)
-    kernel = context_kernel(state.model, space, contexts.points)
+    kernel = context_kernel(state.model, space, contexts.points, state.columns)
 
     def ball(points: Tensor) -> MaximumMeanDiscrepancy:
         matrix = kernel(points, points)
@@ -171,7 +171,12 @@ def _kernel_ball(
     )
 
 
-def context_kernel(model: Model, space: SearchSpace, contexts: Tensor) -> Between:
+def context_kernel(
+    model: Model,
+    space: SearchSpace,
+    contexts: Tensor,
+    columns: Sequence[int] | None = None,
+) -> Between:
     r"""The model's kernel between contexts at one decision, scaled to variance one.
 
     For a product of a kernel in ``x`` and one in ``c``, as BoTorch's default kernel is,
@@ -180,9 +185,10 @@ def context_kernel(model: Model, space: SearchSpace, contexts: Tensor) -> Betwee
     variance one.
 
     Args:
-        model: A model of ``[x, c]``, contexts last.
+        model: A model of decision and context.
         space: Its centre is the decision.
         contexts: Where the variance is one in the mean, ``n x d_c``.
+        columns: Where the model has each column of ``[x, c]``; None for in this order.
 
     Returns:
         A function of contexts ``... a x d_c`` and ``... b x d_c`` that returns the
@@ -192,7 +198,7 @@ def context_kernel(model: Model, space: SearchSpace, contexts: Tensor) -> Betwee
         UnsupportedError: A model without a kernel.
     """
     if isinstance(model, ModelEnsemble):
-        kernels = [context_kernel(m, space, contexts) for m in model.members]
+        kernels = [context_kernel(m, space, contexts, columns) for m in model.members]
         return lambda first, second: torch.stack(
             [kernel(first, second) for kernel in kernels]
         ).mean(0)
@@ -210,6 +216,8 @@ def context_kernel(model: Model, space: SearchSpace, contexts: Tensor) -> Betwee
     def joint(points: Tensor) -> Tensor:
         fixed = centre.expand(*points.shape[:-1], -1)
         inputs = torch.cat([fixed, points], dim=-1)
+        if columns is not None:
+            inputs = inputs[..., torch.tensor(columns).argsort()]
         # Of an ensemble each model has a kernel of its own: ... x S x n x d.
         inputs = inputs.unsqueeze(-3) if ensemble else inputs
         return model.transform_inputs(inputs).double()

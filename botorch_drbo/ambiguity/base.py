@@ -216,7 +216,7 @@ class AmbiguitySet(Module, ABC):
         words = (
             f"{'' if p.default is p.empty else f'{p.name}='}{_in_words(value)}"
             for p, value in given
-            if p.default is p.empty or value is not p.default and value != p.default
+            if p.default is p.empty or (value is not p.default and value != p.default)
         )
         return f"{type(self).__name__}({', '.join(words)})"
 

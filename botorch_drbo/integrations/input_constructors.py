@@ -35,15 +35,19 @@ from botorch_drbo._validation import check_inside, did_you_mean
 from botorch_drbo.acquisition import (
     DisagreementPenalizedUCB,
     DistributionallyRobustUCB,
+    EnlargedConfidenceUCB,
     FiniteDifferenceUCB,
+    KernelDensityRobustUCB,
     LipschitzPenalizedUCB,
     LogExpectedImprovementOfExpectation,
+    MaximumMeanDiscrepancyRobustUCB,
     OverJointInputs,
     RobustThompsonSampling,
     qDistributionallyRobustUCB,
     qLogDistributionallyRobustNoisyExpectedImprovement,
 )
 from botorch_drbo.acquisition.decisions import DecisionAcquisitionFunction
+from botorch_drbo.acquisition.upper_confidence_bound import ObjectiveUCB
 from botorch_drbo.ambiguity import AmbiguitySet
 from botorch_drbo.codec import decode
 from botorch_drbo.contexts import ContextSet
@@ -60,9 +64,17 @@ ACQUISITION_FUNCTIONS: tuple[type[DecisionAcquisitionFunction], ...] = (
     qLogDistributionallyRobustNoisyExpectedImprovement,
     LogExpectedImprovementOfExpectation,
     DisagreementPenalizedUCB,
+    EnlargedConfidenceUCB,
+    KernelDensityRobustUCB,
+    MaximumMeanDiscrepancyRobustUCB,
 )
 """The classes that have a constructor."""
 
+# What follows from the contexts of the data, unless a context set is given.
+_OF_THE_DATA: dict[type, Callable[..., ObjectiveUCB]] = {
+    kind: kind.from_contexts
+    for kind in (KernelDensityRobustUCB, MaximumMeanDiscrepancyRobustUCB)
+}
 # What a constructor takes beside the arguments of the class itself.
 _EXTRA = (
     "training_data",
@@ -102,7 +114,8 @@ def construct_inputs(
         constraints_tuple: Outcome constraints; not supported.
         arguments: The other arguments of the class by name. Defaults: 2.25 for
             ``beta``, the decisions of the data for ``X_baseline``, and the context
-            columns of ``bounds`` for ``context_bounds``.
+            columns of ``bounds`` for ``context_bounds``. Of DRBO-KDE and DRBO-MMD
+            without a ``context_set`` what ``from_contexts`` takes from data and bounds.
 
     Returns:
         The keyword arguments for the class.
@@ -134,12 +147,30 @@ def construct_inputs(
     decisions = [i for i in range(len(names)) if i not in columns]
     takes = inspect.signature(kind).parameters
 
-    if context_set is None:
+    box = None
+    if bounds is not None:
+        box = torch.tensor([bounds[i] for i in columns]).to(X).mT
+    if context_set is None and kind in _OF_THE_DATA:
+        if box is None:
+            raise InputDataError(
+                f"{kind.__name__} has a box of possible contexts. Give `bounds`, or a "
+                "`context_set` with what belongs to it."
+            )
+        size = arguments.get("radius")
+        found = _OF_THE_DATA[kind](
+            model, X[:, columns], box, radius=size, context_indices=columns
+        )
+        context_set, ball = found.context_set, found.objective.ambiguity_set
+        arguments |= {
+            "radius": ball.radius,
+            "outside_contexts": found.outside_contexts,
+            "kernel_matrix": getattr(ball, "kernel_matrix", None),
+        }
+    elif context_set is None:
         context_set = ContextSet.empirical(X[:, columns])
     elif not isinstance(context_set, ContextSet):
         context_set = decode(context_set, ContextSet, "context_set")
-    if bounds is not None:
-        box = torch.tensor([bounds[i] for i in columns]).to(X).mT
+    if box is not None:
         check_inside(context_set.points.to(X), box, "context_set", "bounds")
         arguments.setdefault("context_bounds", box)
     if isinstance(ambiguity_set, Mapping):

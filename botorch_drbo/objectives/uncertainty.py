@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Self
+from typing import Self, get_args
 
 from botorch.exceptions.errors import InputDataError
 from torch import Tensor
 
-from botorch_drbo._validation import check_nonnegative
+from botorch_drbo._validation import check_choice, check_nonnegative
 from botorch_drbo.ambiguity import (
     AmbiguitySet,
     FullSimplex,
     NoAmbiguity,
 )
-from botorch_drbo.ambiguity.base import check_ambiguity_set
+from botorch_drbo.ambiguity.base import Solver, check_ambiguity_set
 from botorch_drbo.objectives.base import Objective
 
 
@@ -40,10 +40,13 @@ class UncertaintyObjective(Objective):
         ambiguity_set: Which context distributions are plausible.
         value_weight: ``a`` (the paper's alpha), not negative.
         sensitivity_weight: ``b`` (the paper's beta), not negative.
+        solver: How a worst case is found. ``"cvxpylayers"`` solves cvxpy's description
+            of the set row by row, thousands of times slower: for checks.
 
     Raises:
-        InputDataError: A negative weight, something that is no ambiguity set, or
-            a weighted sensitivity that is infinite at the radius of the set.
+        InputDataError: A negative weight, something that is no ambiguity set, a
+            weighted sensitivity that is infinite at the radius of the set or asked of
+            cvxpylayers, or another solver.
 
     Example:
         >>> import torch
@@ -65,14 +68,22 @@ class UncertaintyObjective(Objective):
         ambiguity_set: AmbiguitySet,
         value_weight: float = 1.0,
         sensitivity_weight: float = 0.0,
+        solver: Solver = "exact",
     ) -> None:
         super().__init__(ambiguity_set)
+        check_choice(solver, "solver", get_args(Solver))
+        if sensitivity_weight > 0 and solver != "exact":
+            raise InputDataError(
+                f"A sensitivity has no gradient by `solver={solver!r}`. Leave its "
+                'weight at zero, or use `solver="exact"`.'
+            )
         check_nonnegative(value_weight, "value_weight")
         check_nonnegative(sensitivity_weight, "sensitivity_weight")
         if sensitivity_weight > 0 and ambiguity_set.radius == 0:
             _at_zero(ambiguity_set)
         self.value_weight = value_weight
         self.sensitivity_weight = sensitivity_weight
+        self.solver: Solver = solver
 
     @classmethod
     def so(cls) -> Self:
@@ -85,13 +96,14 @@ class UncertaintyObjective(Objective):
         return cls(FullSimplex())
 
     @classmethod
-    def dro(cls, ambiguity_set: AmbiguitySet) -> Self:
+    def dro(cls, ambiguity_set: AmbiguitySet, solver: Solver = "exact") -> Self:
         r"""Distributionally robust optimisation: the worst plausible expectation.
 
         Args:
             ambiguity_set: Which context distributions are plausible.
+            solver: How it is found.
         """
-        return cls(ambiguity_set)
+        return cls(ambiguity_set, solver=solver)
 
     @classmethod
     def wcs(cls, ambiguity_set: AmbiguitySet) -> Self:
@@ -142,6 +154,9 @@ class UncertaintyObjective(Objective):
             return self.sensitivity_weight * self.ambiguity_set.sensitivity(
                 values, weights
             )
+        if self.solver != "exact":
+            found = self.ambiguity_set.worst_case(values, weights, self.solver)
+            return self.value_weight * found.value
         if self.sensitivity_weight == 0.0:
             return self.value_weight * self.ambiguity_set.value(values, weights)
         both = self.ambiguity_set.worst_case_and_sensitivity(values, weights)

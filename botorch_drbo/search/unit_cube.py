@@ -13,7 +13,6 @@ from torch import Tensor
 from botorch_drbo.posterior.prior import prior_variance
 from botorch_drbo.search.candidates import ranking
 
-
 _WORST = -1e9  # in units of the prior: what is not a number counts as that
 
 

@@ -13,7 +13,9 @@ from botorch_drbo.acquisition import (
     DistributionallyRobustUCB,
     EnlargedConfidenceUCB,
     FiniteDifferenceUCB,
+    KernelDensityRobustUCB,
     LipschitzPenalizedUCB,
+    MaximumMeanDiscrepancyRobustUCB,
     RobustAcquisitionFunction,
 )
 from botorch_drbo.ambiguity import (
@@ -46,9 +48,25 @@ def wasserstein(contexts: ContextSet) -> Wasserstein:
 
 def enlarged(
     model: Model, beta: float, contexts: ContextSet, **options: Any
-) -> DistributionallyRobustUCB:
+) -> EnlargedConfidenceUCB:
     objective = UncertaintyObjective(TotalVariation(0.3))
     return EnlargedConfidenceUCB(model, beta, 0.02, contexts, objective, **options)
+
+
+def kernel_density(
+    model: Model, beta: float, contexts: ContextSet, **options: Any
+) -> KernelDensityRobustUCB:
+    outside = C_BOUNDS.to(contexts.points)
+    return KernelDensityRobustUCB(model, beta, contexts, 0.4, outside, **options)
+
+
+def mean_discrepancy(
+    model: Model, beta: float, contexts: ContextSet, **options: Any
+) -> MaximumMeanDiscrepancyRobustUCB:
+    kernel = torch.exp(-torch.cdist(contexts.points, contexts.points).square())
+    return MaximumMeanDiscrepancyRobustUCB(
+        model, beta, contexts, 0.2, kernel, **options
+    )
 
 
 def finite_difference(
@@ -82,6 +100,8 @@ class TestOurFunctions(AcquisitionContract):
         AcquisitionCase("lipschitz_penalized", penalized(), memory_budgets=GRID),
         AcquisitionCase("finite_difference", finite_difference),
         AcquisitionCase("enlarged_confidence", enlarged),
+        AcquisitionCase("kernel_density", kernel_density),
+        AcquisitionCase("mean_discrepancy", mean_discrepancy),
         AcquisitionCase(
             "enlarged_penalized", penalized(misspecification=0.02), memory_budgets=GRID
         ),

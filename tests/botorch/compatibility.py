@@ -49,7 +49,9 @@ from botorch_drbo.acquisition import (
     DistributionallyRobustUCB,
     EnlargedConfidenceUCB,
     FiniteDifferenceUCB,
+    KernelDensityRobustUCB,
     LipschitzPenalizedUCB,
+    MaximumMeanDiscrepancyRobustUCB,
     OverJointInputs,
     RobustThompsonSampling,
     qDistributionallyRobustUCB,
@@ -98,6 +100,14 @@ FAMILIES: dict[str, dict[str, Make]] = {
         ),
         "LipschitzPenalizedUCB": lambda model, q, **o: LipschitzPenalizedUCB(
             model, 2.0, contexts(), 0.1, UNIT, **o
+        ),
+        "KernelDensityRobustUCB": lambda model, q, **o: KernelDensityRobustUCB(
+            model, 2.0, contexts(), 0.4, UNIT.T, **o
+        ),
+        "MaximumMeanDiscrepancyRobustUCB": (
+            lambda model, q, **o: MaximumMeanDiscrepancyRobustUCB(
+                model, 2.0, contexts(), 0.3, torch.eye(5).double(), **o
+            )
         ),
         "FiniteDifferenceUCB": lambda model, q, **o: FiniteDifferenceUCB(
             model,

@@ -28,9 +28,12 @@ from botorch_drbo import ContextSet
 from botorch_drbo.acquisition import (
     DisagreementPenalizedUCB,
     DistributionallyRobustUCB,
+    EnlargedConfidenceUCB,
     FiniteDifferenceUCB,
+    KernelDensityRobustUCB,
     LipschitzPenalizedUCB,
     LogExpectedImprovementOfExpectation,
+    MaximumMeanDiscrepancyRobustUCB,
     OverJointInputs,
     RobustThompsonSampling,
     qDistributionallyRobustUCB,
@@ -85,6 +88,28 @@ CASES: list[tuple[type, dict[str, Any], Callable[[], AcquisitionFunction]]] = [
         {"misspecification": 0.1, "ambiguity_set": BALL},
         lambda: DistributionallyRobustUCB(
             MODEL, 2.25, EMPIRICAL, DRO, misspecification=0.1, **AT
+        ),
+    ),
+    (
+        EnlargedConfidenceUCB,
+        {"misspecification": 0.1, "ambiguity_set": BALL},
+        lambda: EnlargedConfidenceUCB(MODEL, 2.25, 0.1, EMPIRICAL, DRO, **AT),
+    ),
+    (
+        KernelDensityRobustUCB,
+        {},
+        lambda: KernelDensityRobustUCB.from_contexts(MODEL, C, BOX, **AT),
+    ),
+    (
+        KernelDensityRobustUCB,
+        {"context_set": encode(FORECAST), "radius": 0.3},
+        lambda: KernelDensityRobustUCB(MODEL, 2.25, FORECAST, 0.3, **AT),
+    ),
+    (
+        MaximumMeanDiscrepancyRobustUCB,
+        {"radius": 0.2, "beta": 1.0},
+        lambda: MaximumMeanDiscrepancyRobustUCB.from_contexts(
+            MODEL, C, BOX, radius=0.2, beta=1.0, **AT
         ),
     ),
     (
