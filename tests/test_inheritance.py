@@ -19,6 +19,7 @@ DEFAULTS = {
     "Adversary.fixed_radius": "that of the option `radius`",
     "Adversary.worst_case_problem_of": "the set around the contexts as they are",
     "AmbiguitySet._check_sizes": "one score for each weight",
+    "AmbiguitySet._printed": "the attribute of the argument's name",
     "AmbiguitySet._with_outside": "no atoms beside the contexts",
     "AmbiguitySet.at": "the set itself: positions do not matter",
     "AmbiguitySet.constraints": "no description for cvxpy",

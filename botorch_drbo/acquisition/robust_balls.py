@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Self, Unpack, cast, final
+from typing import Self, Unpack, final
 
 from botorch.models.model import Model
 from torch import Tensor
@@ -10,9 +10,8 @@ from torch import Tensor
 from botorch_drbo.acquisition.options import ConfidenceBoundOptions
 from botorch_drbo.acquisition.upper_confidence_bound import ObjectiveUCB
 from botorch_drbo.adversaries.base import FittedRound
-from botorch_drbo.adversaries.kernel_density import KernelDensityBall
-from botorch_drbo.adversaries.mmd import MMDBall
-from botorch_drbo.ambiguity import MaximumMeanDiscrepancy, TotalVariation
+from botorch_drbo.adversaries.kernel_density import KernelDensityBall, density_ball
+from botorch_drbo.adversaries.mmd import MMDBall, grid_ball
 from botorch_drbo.ambiguity.base import Solver
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.objectives import UncertaintyObjective
@@ -78,7 +77,7 @@ class KernelDensityRobustUCB(ObjectiveUCB):
         solver: Solver = "exact",
         **options: Unpack[ConfidenceBoundOptions],
     ) -> None:
-        objective = UncertaintyObjective.dro(TotalVariation(radius), solver)
+        objective = UncertaintyObjective.dro(density_ball(radius), solver)
         super().__init__(
             model, beta, context_set, objective, outside_contexts, **options
         )
@@ -196,7 +195,7 @@ class MaximumMeanDiscrepancyRobustUCB(ObjectiveUCB):
         solver: Solver = "exact",
         **options: Unpack[ConfidenceBoundOptions],
     ) -> None:
-        ball = MaximumMeanDiscrepancy(radius, kernel_matrix)
+        ball = grid_ball(radius, kernel_matrix)
         objective = UncertaintyObjective.dro(ball, solver)
         super().__init__(model, beta, context_set, objective, **options)
 
@@ -243,13 +242,13 @@ class MaximumMeanDiscrepancyRobustUCB(ObjectiveUCB):
             context_indices=options.get("context_indices"),
         )
         problem = adversary.search_problem(state)
-        ball = cast(MaximumMeanDiscrepancy, problem.ambiguity_set)
+        ball = problem.ambiguity_set
         return cls(
             model,
             beta,
             problem.contexts,
             ball.radius,
-            ball.kernel_matrix,
+            ball.get_buffer("kernel_matrix"),
             solver=solver,
             **options,
         )

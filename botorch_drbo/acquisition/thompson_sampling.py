@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Self, Unpack, final
 
 import torch
@@ -18,7 +19,7 @@ from botorch_drbo.acquisition.inputs import check_objective
 from botorch_drbo.acquisition.options import PathOptions
 from botorch_drbo.adversaries.around_contexts import AroundContexts
 from botorch_drbo.adversaries.base import FittedRound
-from botorch_drbo.ambiguity import AmbiguitySet, TotalVariation
+from botorch_drbo.ambiguity import AmbiguitySet
 from botorch_drbo.ambiguity.base import Solver
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.objectives import Objective, UncertaintyObjective
@@ -167,11 +168,11 @@ class RobustThompsonSampling(DecisionAcquisitionFunction):
         Raises:
             InputDataError: Contexts outside their bounds, or wrong options.
         """
-        adversary = AroundContexts(
-            ambiguity_set=ambiguity_set or TotalVariation(0.2), contexts_complete=True
-        )
+        around = AroundContexts(contexts_complete=True)
+        if ambiguity_set is not None:
+            around = replace(around, ambiguity_set=ambiguity_set)
         state = FittedRound.of_contexts(model, contexts, context_bounds)
-        problem = adversary.search_problem(state)
+        problem = around.search_problem(state)
         objective = UncertaintyObjective(
             problem.ambiguity_set, 1.0, sensitivity_weight, solver
         )

@@ -16,7 +16,7 @@ from botorch_drbo.acquisition.inputs import check_objective
 from botorch_drbo.acquisition.options import ConfidenceBoundOptions
 from botorch_drbo.adversaries.around_contexts import AroundContexts
 from botorch_drbo.adversaries.base import FittedRound
-from botorch_drbo.ambiguity import AmbiguitySet, RobustValue, TotalVariation
+from botorch_drbo.ambiguity import AmbiguitySet, RobustValue
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.objectives import Objective, UncertaintyObjective
 from botorch_drbo.posterior.view import LocalMoments
@@ -228,7 +228,9 @@ class DistributionallyRobustUCB(ObjectiveUCB):
         Raises:
             InputDataError: Contexts outside their bounds, or wrong options.
         """
-        around = AroundContexts(ambiguity_set=ambiguity_set or TotalVariation(0.2))
+        around = AroundContexts()
+        if ambiguity_set is not None:
+            around = AroundContexts(ambiguity_set=ambiguity_set)
         state = FittedRound.of_contexts(model, contexts, context_bounds, seed=seed)
         problem = around.search_problem(state)
         objective = UncertaintyObjective.dro(problem.ambiguity_set)

@@ -91,7 +91,7 @@ class KernelDensityBall(Adversary):
 
     def diameter(self, space: SearchSpace) -> float:
         r"""That of total variation."""
-        return TotalVariation(0.0).diameter
+        return density_ball(0.0).diameter
 
     def search_problem(self, state: FittedRound) -> SearchProblem:
         r"""The draws and the ball; the Sobol contexts outside."""
@@ -108,7 +108,7 @@ class KernelDensityBall(Adversary):
 
     def _ball(self, state: FittedRound) -> TotalVariation:
         schedule = KernelDensityRadius(state.space.d_c)
-        return TotalVariation(
+        return density_ball(
             state.radius(schedule if self.radius is None else self.radius)
         )
 
@@ -116,6 +116,11 @@ class KernelDensityBall(Adversary):
         space = state.space
         outside = sobol_in_box(self.num_outside, space.context_support, state.seed)
         return space.snap_contexts(outside)
+
+
+def density_ball(radius: float | Tensor) -> TotalVariation:
+    """The ball of DRBO-KDE around a density estimate."""
+    return TotalVariation(radius)
 
 
 def density_estimate(state: FittedRound, num_contexts: int) -> ContextSet:

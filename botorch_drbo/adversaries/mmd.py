@@ -159,7 +159,7 @@ def _kernel_ball(
 
     def ball(points: Tensor) -> MaximumMeanDiscrepancy:
         matrix = kernel(points, points)
-        return MaximumMeanDiscrepancy(size, 0.5 * (matrix + matrix.mT), jitter)
+        return grid_ball(size, 0.5 * (matrix + matrix.mT), jitter)
 
     return WorstCaseProblem(
         contexts=contexts,
@@ -169,6 +169,13 @@ def _kernel_ball(
         fills_box=True,
         values=space.context_values,
     )
+
+
+def grid_ball(
+    radius: float | Tensor, kernel_matrix: Tensor, jitter: float = 0.0
+) -> MaximumMeanDiscrepancy:
+    """The ball of DRBO-MMD around a distribution on a grid."""
+    return MaximumMeanDiscrepancy(radius, kernel_matrix, jitter)
 
 
 def context_kernel(

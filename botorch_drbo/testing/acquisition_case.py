@@ -38,6 +38,8 @@ class AcquisitionCase:
             unit box and a context in [-1, 3].
         takes: The options of ``RobustAcquisitionFunction`` that ``make`` passes on;
             what needs another one is not tested.
+        rounding: By how much a value may differ when it is asked again; only a set
+            that starts from what it solved before is not exact.
         memory_budgets: So few bytes, for each method of the posterior, that it has to
             work in blocks.
 
@@ -64,6 +66,7 @@ class AcquisitionCase:
     name: str
     make: Callable[..., RobustAcquisitionFunction]
     takes: Collection[str] = FAMILY
+    rounding: float = 0.0
     memory_budgets: Mapping[str, int] = field(
         default_factory=lambda: {"exact": 2000, "generic": 30_000}
     )

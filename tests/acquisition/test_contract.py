@@ -101,7 +101,7 @@ class TestOurFunctions(AcquisitionContract):
         AcquisitionCase("finite_difference", finite_difference),
         AcquisitionCase("enlarged_confidence", enlarged),
         AcquisitionCase("kernel_density", kernel_density),
-        AcquisitionCase("mean_discrepancy", mean_discrepancy),
+        AcquisitionCase("mean_discrepancy", mean_discrepancy, rounding=1e-9),
         AcquisitionCase(
             "enlarged_penalized", penalized(misspecification=0.02), memory_budgets=GRID
         ),

@@ -14,7 +14,9 @@ from botorch_drbo.acquisition import (
     DistributionallyRobustUCB,
     EnlargedConfidenceUCB,
     FiniteDifferenceUCB,
+    KernelDensityRobustUCB,
     LipschitzPenalizedUCB,
+    MaximumMeanDiscrepancyRobustUCB,
     RobustAcquisitionFunction,
     qDistributionallyRobustUCB,
     qLogDistributionallyRobustNoisyExpectedImprovement,
@@ -40,6 +42,8 @@ FAMILIES = {
 MEMBERS = [
     (DistributionallyRobustUCB, ConfidenceBoundOptions),
     (LipschitzPenalizedUCB, ConfidenceBoundOptions),
+    (KernelDensityRobustUCB, ConfidenceBoundOptions),
+    (MaximumMeanDiscrepancyRobustUCB, ConfidenceBoundOptions),
     (FiniteDifferenceUCB, ConfidenceBoundOptions),
     (qDistributionallyRobustUCB, PathOptions),
     (qLogDistributionallyRobustNoisyExpectedImprovement, PathOptions),
@@ -120,13 +124,13 @@ def test_an_option_that_is_none_is_refused(kind):
         kind(small_model(), 2.0, CONTEXTS, GEN, metod="exact")
 
 
-def test_the_enlarged_bound_is_an_option_of_the_plain_one():
+def test_the_enlarged_bound_equals_an_option_of_the_plain_one():
     options: PosteriorOptions = {"X_pending": uniform(2, 2, seed=4)}
     thin = EnlargedConfidenceUCB(small_model(), 2.0, 0.1, CONTEXTS, GEN, **options)
     plain = DistributionallyRobustUCB(
         small_model(), 2.0, CONTEXTS, GEN, misspecification=0.1, **options
     )
-    assert type(thin) is DistributionallyRobustUCB
+    assert type(thin) is EnlargedConfidenceUCB
     assert torch.equal(thin(X), plain(X))
     assert torch.equal(thin.confidence_width(), plain.confidence_width())
     assert not torch.equal(
