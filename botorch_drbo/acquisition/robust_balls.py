@@ -40,7 +40,7 @@ class KernelDensityRobustUCB(ObjectiveUCB):
         outside_contexts: Contexts ``m x d_c`` for the floor; None for none but the
             sample.
         solver: ``"exact"``, one sort; or ``"cvxpylayers"``, a cone program for each
-            decision, for checks: thousands of times slower.
+            decision, for checks: hundreds of times slower.
         options: The options of every confidence bound:
             ``botorch_drbo.acquisition.options.ConfidenceBoundOptions``.
 
@@ -155,7 +155,7 @@ class MaximumMeanDiscrepancyRobustUCB(ObjectiveUCB):
         radius: The largest maximum mean discrepancy.
         kernel_matrix: The kernel between the contexts of the set, ``n x n``.
         solver: ``"exact"``, or ``"cvxpylayers"``, a cone program for each decision,
-            for checks: many times slower.
+            for checks: a thousand times slower.
         options: The options of every confidence bound:
             ``botorch_drbo.acquisition.options.ConfidenceBoundOptions``.
 

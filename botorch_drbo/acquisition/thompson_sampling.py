@@ -159,7 +159,7 @@ class RobustThompsonSampling(DecisionAcquisitionFunction):
             sensitivity_weight: The weight of the sensitivity beside the worst case: 1
                 for the paper's GEN, 0 for its DRO.
             solver: How the worst case of a path is found; ``"cvxpylayers"`` is for
-                checks: thousands of times slower.
+                checks: ten times slower and more.
             options: The options of every average over paths; see ``PathOptions``.
 
         Returns:

@@ -41,7 +41,7 @@ class UncertaintyObjective(Objective):
         value_weight: ``a`` (the paper's alpha), not negative.
         sensitivity_weight: ``b`` (the paper's beta), not negative.
         solver: How a worst case is found. ``"cvxpylayers"`` solves cvxpy's description
-            of the set row by row, thousands of times slower: for checks.
+            of the set row by row, ten to a thousand times slower: for checks.
 
     Raises:
         InputDataError: A negative weight, something that is no ambiguity set, a

@@ -102,7 +102,7 @@ FAMILIES: dict[str, dict[str, Make]] = {
             model, 2.0, contexts(), 0.1, UNIT, **o
         ),
         "KernelDensityRobustUCB": lambda model, q, **o: KernelDensityRobustUCB(
-            model, 2.0, contexts(), 0.4, UNIT.T, **o
+            model, 2.0, contexts(), 0.4, UNIT, **o
         ),
         "MaximumMeanDiscrepancyRobustUCB": (
             lambda model, q, **o: MaximumMeanDiscrepancyRobustUCB(

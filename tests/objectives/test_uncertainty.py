@@ -141,3 +141,17 @@ def test_an_infinite_sensitivity_at_the_radius_of_the_set_is_refused(kind):
 def test_gradients(objective):
     values = VALUES.clone().requires_grad_()
     assert torch.autograd.gradcheck(lambda f: objective(f, WEIGHTS), values)
+
+
+def test_a_worst_case_by_the_convex_solver():
+    f = torch.tensor([[1.0, 3.0, 4.0]], dtype=torch.double, requires_grad=True)
+    p = torch.full((3,), 1 / 3, dtype=torch.double)
+    found = []
+    for solver in ("exact", "cvxpylayers"):
+        value = UncertaintyObjective.dro(TotalVariation(0.4), solver)(f, p)
+        found.append((value.detach(), *torch.autograd.grad(value, f)))
+    torch.testing.assert_close(found[1], found[0], rtol=0.0, atol=1e-6)
+    with pytest.raises(InputDataError, match="A sensitivity has no gradient"):
+        UncertaintyObjective(TotalVariation(0.4), 1.0, 1.0, "cvxpylayers")
+    with pytest.raises(InputDataError, match="`solver`"):
+        UncertaintyObjective(TotalVariation(0.4), solver="gurobi")
