@@ -155,7 +155,7 @@ class CvxpyAmbiguity(AmbiguitySet):
                 warnings.warn(
                     f"CvxpyAmbiguity of radius {radius.max().item()} did not converge: "
                     "its sensitivity may be off by "
-                    f"{solution.gap.max().item() / self.step:.3g} of the largest score.",
+                    f"{solution.gap.max().item() / self.step:.3g} of the scores' size.",
                     BotorchWarning,
                     stacklevel=4,
                 )

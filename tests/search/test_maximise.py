@@ -45,7 +45,7 @@ def test_a_value_that_is_no_number_is_the_worst(wrong: float) -> None:
     assert score(acqf, rows).argmax() == 2
     many = torch.cat([rows, torch.full((80, 2), 0.2).double()])
     assert torch.equal(best_of_many(acqf, many), rows[2])
-    apart = best_apart(acqf, ends, values, best[None], space, 0, 64)
+    apart = best_apart(acqf, ends, values, best[None], rows[:0], space, 0, 64)
     assert apart[0, 0] >= 0.5
 
 
