@@ -457,10 +457,10 @@ def _seeds_and_iterations(
 
 
 def show_names(options: argparse.Namespace) -> int:
-    from benchmarks.problems import factories
+    from benchmarks.problems import PROBLEMS
     from botorch_drbo.recipes import RECIPES
 
-    print("problems:  ", *sorted(factories()))
+    print("problems:  ", *sorted(PROBLEMS))
     print("algorithms:", *sorted(RECIPES))
     print("configs:   ", *sorted(path.stem for path in CONFIGS.glob("*.toml")))
     return 0

@@ -12,6 +12,9 @@ from hypothesis import settings
 
 from tests.attacks import counted
 
+for name in ("functions", "view_case", "views"):
+    pytest.register_assert_rewrite(f"tests.contracts.{name}")
+
 # Processes run in parallel (pytest-xdist); threads on top of them only slow them down.
 torch.set_num_threads(1)
 

@@ -23,16 +23,15 @@ from botorch_drbo.posterior import (
 )
 from botorch_drbo.posterior.view import Integral
 from botorch_drbo.test_functions import RobustTestFunction
+from botorch_drbo.test_functions.base import Optimum
 from botorch_drbo.test_functions.laws import uniform_law
-from botorch_drbo.test_functions.optimum import Optimum
 from botorch_drbo.testing import (
     AmbiguitySetCase,
     AmbiguitySetContract,
-    PosteriorViewCase,
-    PosteriorViewContract,
-    RobustTestFunctionCase,
-    RobustTestFunctionContract,
 )
+from tests.contracts.functions import RobustTestFunctionCase, RobustTestFunctionContract
+from tests.contracts.view_case import PosteriorViewCase
+from tests.contracts.views import PosteriorViewContract
 from tests.models import make_inputs, make_model
 
 UNIT = torch.tensor([[0.0], [1.0]], dtype=torch.double)

@@ -10,10 +10,10 @@ from torch import Tensor
 
 from benchmarks.development.formulas import PROBLEMS
 from benchmarks.development.samples import CategorySample, PriorSample
+from benchmarks.problems import make
 from botorch_drbo.problem import SearchSpace
-from botorch_drbo.test_functions import make_test_function
 from botorch_drbo.test_functions.base import RobustTestFunction
-from botorch_drbo.test_functions.closed_form import ClosedForm
+from botorch_drbo.test_functions.problems import ClosedForm
 
 HALVES = ("A", "B")
 
@@ -58,7 +58,7 @@ class Case:
 
 
 def _library(name: str) -> Case:
-    return Case(lambda seed: make_test_function(name))
+    return Case(lambda seed: make(name))
 
 
 def _formula(name: str) -> Case:

@@ -12,8 +12,8 @@ from torch import Tensor
 
 from botorch_drbo.randomness import derive_seed
 from botorch_drbo.test_functions.base import RobustTestFunction, Separated
-from botorch_drbo.test_functions.closed_form import unit_bounds
 from botorch_drbo.test_functions.laws import normal_law
+from botorch_drbo.test_functions.problems import unit_bounds
 
 _NUM_WAVES = 1024
 _LENGTHSCALES = (0.2, 1.0)  # in sides of the boxes, log-uniform

@@ -17,7 +17,7 @@ from benchmarks.experiments.tournament.laws import Ball, LawOfTheData
 from botorch_drbo.sampling import sobol
 from botorch_drbo.schedules import SpreadRadius
 from botorch_drbo.test_functions import RobustTestFunction
-from botorch_drbo.test_functions.optimum import find_optimum
+from botorch_drbo.test_functions.base import find_optimum
 
 NUM_CONTEXTS = 2**11  # of the true law, in all expectations
 _NUM_GUESSES = 2**8  # decisions of a blind guess

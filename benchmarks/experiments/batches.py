@@ -26,6 +26,7 @@ from torch import Tensor
 from torch.quasirandom import SobolEngine
 
 from benchmarks.experiments.improvement import PlainExpectedImprovement
+from benchmarks.problems import make
 from benchmarks.run.config import check_counts
 from benchmarks.run.display import run_experiment
 from benchmarks.run.report import Report, Table, estimate
@@ -40,7 +41,6 @@ from botorch_drbo.ambiguity import TotalVariation
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.objectives import UncertaintyObjective
 from botorch_drbo.posterior import marginal_posterior
-from botorch_drbo.test_functions import make_test_function
 from botorch_drbo.test_functions.base import RobustTestFunction
 
 PROBLEM = "branin_2_2"
@@ -69,7 +69,7 @@ class Setting:
             name: The name of the test function.
         """
         self.name = name
-        self.problem: RobustTestFunction = make_test_function(name)
+        self.problem: RobustTestFunction = make(name)
         problem = self.problem
         self.context_set = ContextSet(problem.true_contexts(CONTEXTS))
         self.objective = UncertaintyObjective.dro(TotalVariation(RADIUS))

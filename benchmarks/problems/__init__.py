@@ -1,4 +1,6 @@
-r"""Problems of our own experiments, which are no part of the package.
+r"""The problems of benchmarks: the library's, those of the papers, and our own.
+
+``PROBLEMS`` is the one registry; files that a config imports enter theirs into it.
 
 Example:
     >>> make("reservoir", flood_share=0.0).optimum.decision
@@ -13,30 +15,36 @@ from typing import Any
 
 from benchmarks.problems.action_sets import ActionSetBandit
 from benchmarks.problems.bocu import BOCUProblem, objective_regret
+from benchmarks.problems.gp_prior import GPPriorSample
 from benchmarks.problems.misspecified import MisspecifiedFunction
+from benchmarks.problems.papers import PAPERS
 from benchmarks.problems.reservoir import Reservoir
+from benchmarks.problems.surrogates import covid_testing, plant_growth, portfolio
 from botorch_drbo.test_functions import TEST_FUNCTIONS, RobustTestFunction
+from botorch_drbo.test_functions.problems import closed_form
 
 PROBLEMS: dict[str, Callable[..., RobustTestFunction]] = {
+    **TEST_FUNCTIONS,
+    **{name: partial(closed_form, presets) for name, presets in PAPERS.items()},
+    "portfolio_normal": partial(portfolio, "normal"),
+    "portfolio_uniform": partial(portfolio, "uniform"),
+    "gp_prior_2_2": GPPriorSample,
+    "plant_growth": plant_growth,
+    "covid_testing": covid_testing,
     "misspecified_waves": partial(MisspecifiedFunction, "waves"),
     "misspecified_bumps": partial(MisspecifiedFunction, "bumps"),
     "reservoir": Reservoir,
 }
 
 
-def factories() -> dict[str, Callable[..., RobustTestFunction]]:
-    """What a config can name: these and the library's, own ones that it entered too."""
-    return {**TEST_FUNCTIONS, **PROBLEMS}
-
-
 def make(name: str, **options: Any) -> RobustTestFunction:
     """The problem of that name.
 
     Args:
-        name: A key of ``factories()``.
+        name: A key of ``PROBLEMS``.
         **options: What the class takes.
     """
-    return factories()[name](**options)
+    return PROBLEMS[name](**options)
 
 
 __all__ = [
@@ -45,7 +53,6 @@ __all__ = [
     "BOCUProblem",
     "MisspecifiedFunction",
     "Reservoir",
-    "factories",
     "make",
     "objective_regret",
 ]

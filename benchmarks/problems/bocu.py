@@ -11,6 +11,10 @@ import torch
 from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataError
 from torch import Generator, Tensor
 
+from benchmarks.problems.gp_prior import GPPriorSample
+from benchmarks.problems.laws import discretised_normal, grid_side
+from benchmarks.problems.papers import PAPERS
+from benchmarks.problems.surrogates import covid_testing, plant_growth
 from botorch_drbo._validation import (
     check_count,
     check_finite,
@@ -20,10 +24,7 @@ from botorch_drbo._validation import (
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.sampling import sobol_in_box
 from botorch_drbo.test_functions.base import RobustTestFunction
-from botorch_drbo.test_functions.gp_prior import GPPriorSample
-from botorch_drbo.test_functions.laws import discretised_normal, grid_side
 from botorch_drbo.test_functions.problems import closed_form
-from botorch_drbo.test_functions.surrogates import covid_testing, plant_growth
 
 ObjectiveFunction = Callable[[Tensor, Tensor], Tensor]
 """Scores ``... x n`` and reference weights ``n`` to a number ``...`` to maximise."""
@@ -138,7 +139,7 @@ class BOCUProblem:
 
     _PRESETS: ClassVar[dict[str, Callable[..., RobustTestFunction]]] = {
         "gp_prior_2_2": GPPriorSample,
-        "hartmann_2_1": partial(closed_form, "hartmann_2_1"),
+        "hartmann_2_1": partial(closed_form, PAPERS["hartmann_2_1"]),
         "plant_growth": partial(plant_growth, standardise=True),
         "covid_testing": covid_testing,
     }
@@ -233,8 +234,8 @@ class BOCUProblem:
 
         Example:
             >>> from botorch_drbo.ambiguity import TotalVariation
-            >>> from botorch_drbo.test_functions import make_test_function
-            >>> problem = BOCUProblem(make_test_function("hartmann_2_1"))
+            >>> from benchmarks.problems import make
+            >>> problem = BOCUProblem(make("hartmann_2_1"))
             >>> round(problem.radius(TotalVariation(0.0).distance), 4)
             0.1576
         """

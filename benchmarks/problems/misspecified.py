@@ -12,10 +12,14 @@ from torch.distributions import Distribution
 
 from botorch_drbo._validation import check_count, check_nonnegative
 from botorch_drbo.sampling import sobol
-from botorch_drbo.test_functions.base import RobustTestFunction, Separated
-from botorch_drbo.test_functions.closed_form import unit_bounds
+from botorch_drbo.test_functions.base import (
+    Optimum,
+    RobustTestFunction,
+    Separated,
+    find_optimum,
+)
 from botorch_drbo.test_functions.laws import uniform_law
-from botorch_drbo.test_functions.optimum import Optimum, find_optimum
+from botorch_drbo.test_functions.problems import unit_bounds
 
 Perturbation = Literal["waves", "bumps"]
 

@@ -10,12 +10,11 @@ from botorch.exceptions.errors import InputDataError
 from torch import Tensor
 from torch.distributions import Independent, Uniform
 
+from benchmarks.problems.laws import UnivariateMixture
 from botorch_drbo._validation import check_nonnegative
 from botorch_drbo.contexts import ContextSet
-from botorch_drbo.test_functions.base import RobustTestFunction
-from botorch_drbo.test_functions.closed_form import unit_bounds
-from botorch_drbo.test_functions.laws import UnivariateMixture
-from botorch_drbo.test_functions.optimum import Optimum
+from botorch_drbo.test_functions.base import Optimum, RobustTestFunction
+from botorch_drbo.test_functions.problems import unit_bounds
 
 
 class Reservoir(RobustTestFunction):

@@ -31,7 +31,7 @@ class ProblemConfig:
     """One problem with its options.
 
     Args:
-        name: The name in ``botorch_drbo.test_functions.TEST_FUNCTIONS``.
+        name: The name in ``benchmarks.problems.PROBLEMS``.
         label: How tables, plots and folders call it; the name unless two variants of
             one problem take part.
         options: Keyword arguments of the problem.
@@ -87,7 +87,7 @@ class BenchmarkConfig:
         options: Options of each algorithm that has them and does not say otherwise
             itself, such as ``num_restarts``.
         imports: Python files or modules that enter problems or algorithms into
-            ``TEST_FUNCTIONS`` and ``RECIPES``; imported in every process.
+            ``PROBLEMS`` and ``RECIPES``; imported in every process.
         unranked: Labels of algorithms that take no part in the ranks: a model of
             today's beside the methods of a paper, say.
         size: Which of the sizes of its file this is; empty if it has none.

@@ -14,7 +14,7 @@ from benchmarks.run.config import ConfigError
 def import_all(names: Iterable[str]) -> None:
     """Import each once in this process: a Python file by its path, or a module.
 
-    They enter their problems and algorithms into ``TEST_FUNCTIONS`` and ``RECIPES``.
+    They enter their problems and algorithms into ``PROBLEMS`` and ``RECIPES``.
 
     Raises:
         ConfigError: There is no such file or module.

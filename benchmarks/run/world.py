@@ -14,7 +14,7 @@ import torch
 from botorch.exceptions.errors import InputDataError
 from torch import Tensor
 
-from benchmarks.problems import factories, make
+from benchmarks.problems import PROBLEMS, make
 from benchmarks.run.config import ConfigError, ProblemConfig, did_you_mean
 from botorch_drbo.sampling import sobol_in_box
 from botorch_drbo.test_functions.base import RobustTestFunction
@@ -113,10 +113,10 @@ def make_problem(config: ProblemConfig) -> RobustTestFunction:
         ConfigError: No test function has this name, it does not take these options, or
             its data is not there.
     """
-    if config.name not in factories():
+    if config.name not in PROBLEMS:
         raise ConfigError(
             f"There is no problem {config.name!r}."
-            f"{did_you_mean(config.name, factories())} `python -m benchmarks list` "
+            f"{did_you_mean(config.name, PROBLEMS)} `python -m benchmarks list` "
             "shows them."
         )
     try:

@@ -12,6 +12,7 @@ from botorch.models import SingleTaskGP
 from botorch.models.transforms import Normalize
 from gpytorch.mlls import ExactMarginalLogLikelihood
 
+from benchmarks.problems import make
 from benchmarks.speed.job import BETA
 from benchmarks.speed.tables import Line
 from benchmarks.speed.timing import alternate, value_and_gradient
@@ -19,7 +20,6 @@ from botorch_drbo.acquisition import DistributionallyRobustUCB
 from botorch_drbo.objectives import UncertaintyObjective
 from botorch_drbo.problem import History, SearchSpace
 from botorch_drbo.recipes import RobustRecipe, make_recipe
-from botorch_drbo.test_functions import make_test_function
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Comparison:
 
 def measure_acquisitions(*, b: int, ts: tuple[int, ...], repeats: int) -> list[Line]:
     """DRBO-KDE against SBO-KDE, DRBO-MMD against ERBO on its grid."""
-    problem = make_test_function("ackley_2_1")
+    problem = make("ackley_2_1")
     low, high = problem.bounds
     generator = torch.Generator().manual_seed(0)
     X = low + (high - low) * torch.rand(b, 1, 2, generator=generator).double()
@@ -66,7 +66,7 @@ def measure_acquisitions(*, b: int, ts: tuple[int, ...], repeats: int) -> list[L
 
 
 def _comparisons(t: int) -> list[Comparison]:
-    problem = make_test_function("ackley_2_1")
+    problem = make("ackley_2_1")
     space = SearchSpace(bounds=problem.bounds, context_bounds=problem.context_bounds)
     generator = torch.Generator().manual_seed(t)
     low, high = problem.bounds

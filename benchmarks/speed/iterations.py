@@ -10,6 +10,7 @@ from pathlib import Path
 import torch
 from rich.console import Console
 
+from benchmarks.problems import make
 from benchmarks.run.display import working
 from benchmarks.run.engine import one_thread
 from benchmarks.run.provenance import machine
@@ -19,7 +20,6 @@ from botorch_drbo.problem import History, SearchSpace
 from botorch_drbo.recipes import RECIPES, Recipe, RobustRecipe, make_recipe
 from botorch_drbo.recipes.model_based import ModelBasedRecipe
 from botorch_drbo.search.maximise import maximise
-from botorch_drbo.test_functions import make_test_function
 
 BASELINE = "gp_ucb"
 LIMIT = 5.0  # times the baseline, for every recipe
@@ -45,7 +45,7 @@ class Iterations:
 
 def make_history(t: int, seed: int, device: str = "cpu") -> tuple[History, SearchSpace]:
     """Random decisions on Ackley 2+1, and contexts of its law."""
-    problem = make_test_function("ackley_2_1")
+    problem = make("ackley_2_1")
     low, high = problem.bounds
     generator = torch.Generator().manual_seed(seed)
     X = low + (high - low) * torch.rand(t, problem.d_x, generator=generator).double()

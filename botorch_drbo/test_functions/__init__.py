@@ -17,21 +17,10 @@ from typing import Any
 from botorch.exceptions.errors import InputDataError
 
 from botorch_drbo.test_functions.base import RobustTestFunction
-from botorch_drbo.test_functions.gp_prior import GPPriorSample
 from botorch_drbo.test_functions.problems import PROBLEMS, closed_form
-from botorch_drbo.test_functions.surrogates import (
-    covid_testing,
-    plant_growth,
-    portfolio,
-)
 
 TEST_FUNCTIONS: dict[str, Callable[..., RobustTestFunction]] = {
-    **{name: partial(closed_form, name) for name in PROBLEMS},
-    "portfolio_normal": partial(portfolio, "normal"),
-    "portfolio_uniform": partial(portfolio, "uniform"),
-    "gp_prior_2_2": GPPriorSample,
-    "plant_growth": plant_growth,
-    "covid_testing": covid_testing,
+    name: partial(closed_form, presets) for name, presets in PROBLEMS.items()
 }
 """What makes each test function, by name; ``make_test_function`` calls it."""
 

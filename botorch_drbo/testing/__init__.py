@@ -18,17 +18,11 @@ from botorch_drbo.testing.ambiguity_set_case import (
 from botorch_drbo.testing.ambiguity_sets import (
     AmbiguitySetContract,
 )
-from botorch_drbo.testing.functions import (
-    RobustTestFunctionCase,
-    RobustTestFunctionContract,
-)
 from botorch_drbo.testing.policies import (
     PolicyCase,
     PolicyContract,
 )
 from botorch_drbo.testing.recipes import RecipeCase, RecipeContract
-from botorch_drbo.testing.view_case import PosteriorViewCase
-from botorch_drbo.testing.views import PosteriorViewContract
 
 __all__ = [
     "AcquisitionCase",
@@ -39,10 +33,6 @@ __all__ = [
     "AmbiguitySetContract",
     "PolicyCase",
     "PolicyContract",
-    "PosteriorViewCase",
-    "PosteriorViewContract",
     "RecipeCase",
     "RecipeContract",
-    "RobustTestFunctionCase",
-    "RobustTestFunctionContract",
 ]

@@ -6,11 +6,8 @@ CONTRACTS = (
     "acquisition",
     "adversaries",
     "ambiguity_sets",
-    "functions",
     "policies",
     "recipes",
-    "view_case",
-    "views",
 )
 """Modules in which pytest rewrites assertions, as it does in files of tests."""
 

@@ -23,7 +23,7 @@ from botorch_drbo.acquisition import (
     OverJointInputs,
 )
 from botorch_drbo.testing.models import ensemble, known_model, member_of
-from botorch_drbo.testing.view_case import joined
+from tests.contracts.view_case import joined
 from tests.models import uniform
 
 MINUS = ScalarizedPosteriorTransform(torch.tensor([-1.0], dtype=torch.double))

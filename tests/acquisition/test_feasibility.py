@@ -27,7 +27,7 @@ from botorch_drbo.ambiguity import (
     TotalVariation,
     Wasserstein,
 )
-from botorch_drbo.testing.view_case import joined, model_moments
+from tests.contracts.view_case import joined, model_moments
 from tests.models import ensemble, make_model, uniform
 
 D = 3  # two decision columns, one context

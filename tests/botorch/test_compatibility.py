@@ -10,7 +10,6 @@ import pytest
 import torch
 from botorch.exceptions.errors import UnsupportedError
 
-from botorch_drbo.testing.view_case import joined, model_moments
 from tests.botorch.compatibility import (
     FAMILIES,
     MODELS,
@@ -21,6 +20,7 @@ from tests.botorch.compatibility import (
     plain,
 )
 from tests.botorch.own_tests import REASONS
+from tests.contracts.view_case import joined, model_moments
 from tests.models import uniform
 
 PAGE = Path(__file__).parents[2] / "docs" / "botorch.md"

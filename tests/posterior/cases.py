@@ -25,8 +25,7 @@ from torch import Tensor
 
 from botorch_drbo.posterior import MarginalPosterior, marginal_posterior
 from botorch_drbo.surrogate.model_inputs import model_inputs
-from botorch_drbo.testing import PosteriorViewCase
-from botorch_drbo.testing.view_case import Moments, model_moments
+from tests.contracts.view_case import Moments, PosteriorViewCase, model_moments
 from tests.models import UNIT, ensemble, make_inputs, make_model, observations
 
 EVERY = ("generic", "exact", "product")

@@ -17,7 +17,7 @@ from botorch_drbo.posterior import marginal_posterior
 from botorch_drbo.posterior.columnwise import column_sources, columns_from
 from botorch_drbo.posterior.perturbation import AddedPerturbation
 from botorch_drbo.surrogate.model_inputs import model_inputs
-from botorch_drbo.testing.view_case import joined, model_moments
+from tests.contracts.view_case import joined, model_moments
 from tests.models import make_model, uniform
 
 D = 4

@@ -26,7 +26,7 @@ from botorch_drbo.posterior.exact import ExactPosterior
 from botorch_drbo.posterior.factory import Method
 from botorch_drbo.posterior.generic import GenericPosterior
 from botorch_drbo.posterior.product import ProductPosterior
-from botorch_drbo.testing.view_case import joined
+from tests.contracts.view_case import joined
 from tests.models import make_model, uniform
 
 Z = torch.rand(6, 3, dtype=torch.double)

@@ -34,7 +34,7 @@ from botorch_drbo.posterior.perturbation import with_perturbation
 from botorch_drbo.posterior.product import ProductPosterior
 from botorch_drbo.problem.search_space import Categories
 from botorch_drbo.surrogate.model_inputs import model_inputs
-from botorch_drbo.testing.view_case import joined
+from tests.contracts.view_case import joined
 from tests.models import make_inputs, make_model, uniform
 from tests.posterior.cases import MINUS, PENDING, SETTINGS
 

@@ -17,7 +17,7 @@ from torch import Tensor
 from botorch_drbo.posterior import marginal_posterior, product
 from botorch_drbo.posterior.separable_view import SeparableView
 from botorch_drbo.posterior.view import View
-from botorch_drbo.testing.view_case import joined, model_moments
+from tests.contracts.view_case import joined, model_moments
 from tests.models import make_inputs, make_model, uniform
 
 D_X = 2

@@ -26,7 +26,7 @@ from botorch_drbo.posterior import (
 )
 from botorch_drbo.posterior.product_view import ProductView
 from botorch_drbo.posterior.separable_view import SeparableView
-from botorch_drbo.testing.view_case import joined, model_moments
+from tests.contracts.view_case import joined, model_moments
 from tests.models import make_inputs, make_model
 
 D_X = 2

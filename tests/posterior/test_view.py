@@ -7,8 +7,8 @@ import torch
 from torch import Tensor
 
 from botorch_drbo.posterior import marginal_posterior
-from botorch_drbo.testing import PosteriorViewContract
-from botorch_drbo.testing.view_case import ViewUnderTest, joined
+from tests.contracts.view_case import ViewUnderTest, joined
+from tests.contracts.views import PosteriorViewContract
 from tests.models import make_inputs, make_model
 from tests.posterior.cases import CASES, EVERY, PENDING, case
 

@@ -19,7 +19,7 @@ from botorch_drbo.problem import History, SearchSpace
 from botorch_drbo.recipes import RobustRecipe, make_recipe
 from botorch_drbo.surrogate import EnsembleOf, HyperparameterDraws
 from botorch_drbo.testing.rounds import PRIOR, SMALL, problem
-from botorch_drbo.testing.view_case import joined
+from tests.contracts.view_case import joined
 from tests.models import uniform
 
 LISTED = -1.0 + 4.0 * uniform(40, 1, seed=4)

@@ -14,10 +14,9 @@ from botorch.utils.testing import (
 )
 from torch import Tensor
 
-from benchmarks.problems import factories, make
+from benchmarks.problems import PROBLEMS, make
 from botorch_drbo.test_functions import RobustTestFunction
 from botorch_drbo.test_functions.laws import uniform_law
-from botorch_drbo.test_functions.problems import closed_form
 from tests.data import FILES
 from tests.models import uniform
 
@@ -48,8 +47,8 @@ class TestBoTorchsOwnCases(
 
     functions = [
         Parabola(noise_std=0.1),
-        closed_form("hartmann_2_1", noise_std=0.01),
-        closed_form("three_hump_camel"),
+        make("hartmann_2_1", noise_std=0.01),
+        make("three_hump_camel"),
     ]
 
     def test_optimal_value(self):
@@ -110,7 +109,7 @@ def test_the_optimum_is_searched_for_after_a_move():
 
 
 def test_every_registered_function_is_a_problem():
-    for name in set(factories()) - FILES.keys():
+    for name in set(PROBLEMS) - FILES.keys():
         assert isinstance(make(name), BaseTestProblem)
 
 

@@ -6,12 +6,12 @@ from functools import partial
 
 import pytest
 
-from benchmarks.problems import factories, make
-from botorch_drbo.testing import RobustTestFunctionCase, RobustTestFunctionContract
+from benchmarks.problems import PROBLEMS, make
+from tests.contracts.functions import RobustTestFunctionCase, RobustTestFunctionContract
 from tests.data import FILES
 
 # Those that read a data file have tests of their own.
-SYNTHETIC = [name for name in factories() if name not in FILES]
+SYNTHETIC = [name for name in PROBLEMS if name not in FILES]
 NARROW = ("ackley_1_1", "ackley_2_1", "ackley_2_4", "branin_2_2", "hartmann_5_1")
 
 

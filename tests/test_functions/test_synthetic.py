@@ -18,17 +18,17 @@ from scipy import stats
 from scipy.optimize import minimize
 from torch.distributions import Gamma, Independent, MultivariateNormal
 
-from benchmarks.problems import factories, make
+from benchmarks.problems import PROBLEMS, make
 from botorch_drbo.test_functions import RobustTestFunction, make_test_function
-from botorch_drbo.test_functions.closed_form import ClosedForm
+from botorch_drbo.test_functions.base import find_optimum
 from botorch_drbo.test_functions.laws import normal_law
-from botorch_drbo.test_functions.optimum import find_optimum
-from botorch_drbo.testing.functions import random_pairs
+from botorch_drbo.test_functions.problems import ClosedForm
+from tests.contracts.functions import random_pairs
 
 Array = NDArray[np.float64]
 # These need a data file, and have tests of their own.
 WITH_DATA = ("portfolio_normal", "portfolio_uniform", "plant_growth", "covid_testing")
-SYNTHETIC = [name for name in factories() if name not in WITH_DATA]
+SYNTHETIC = [name for name in PROBLEMS if name not in WITH_DATA]
 CASES = [(name, {}) for name in SYNTHETIC] + [
     (name, {"preset": "sbo_kde"})
     for name in ("ackley_1_1", "ackley_2_1", "ackley_2_4", "branin_2_2", "hartmann_5_1")

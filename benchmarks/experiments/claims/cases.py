@@ -8,9 +8,9 @@ from functools import partial
 
 from benchmarks.experiments.claims.formulas import PROBLEMS
 from benchmarks.experiments.tournament.samples import SmoothSample
-from botorch_drbo.test_functions import make_test_function
+from benchmarks.problems import make
 from botorch_drbo.test_functions.base import RobustTestFunction
-from botorch_drbo.test_functions.closed_form import ClosedForm
+from botorch_drbo.test_functions.problems import ClosedForm
 
 TENSION = 15.0  # points that the robust decision gains under the shift, with f known
 
@@ -34,7 +34,7 @@ class Case:
 
 
 def _library(name: str, *, tension: bool = False, seen: bool = True) -> Case:
-    return Case(lambda seed: make_test_function(name), tension=tension, seen=seen)
+    return Case(lambda seed: make(name), tension=tension, seen=seen)
 
 
 def _formula(name: str) -> Case:

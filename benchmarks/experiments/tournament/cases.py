@@ -9,8 +9,8 @@ from typing import Any
 
 from benchmarks.experiments.tournament.laws import LawOfTheData
 from benchmarks.experiments.tournament.samples import SmoothSample
+from benchmarks.problems import make
 from botorch_drbo.recipes import Recipe, make_recipe
-from botorch_drbo.test_functions import make_test_function
 from botorch_drbo.test_functions.base import RobustTestFunction
 
 INITIAL = 5  # random decisions at the start of a run, the same for all methods
@@ -38,7 +38,7 @@ class Case:
 
 
 def _fixed(name: str) -> Callable[[int], RobustTestFunction]:
-    return lambda seed: make_test_function(name)
+    return lambda seed: make(name)
 
 
 def _sample(
@@ -61,7 +61,7 @@ CASES: Mapping[str, Case] = {
     "ackley_2_4": Case(_fixed("ackley_2_4"), 4),
     "hartmann_5_1": Case(_fixed("hartmann_5_1"), 1),
     "newsvendor_noisy": Case(
-        lambda seed: make_test_function("newsvendor", noise_std=0.1), 1, noisy=True
+        lambda seed: make("newsvendor", noise_std=0.1), 1, noisy=True
     ),
 }
 

@@ -14,7 +14,7 @@ from benchmarks.development.cases import CASES, half_of
 from benchmarks.development.formulas import PROBLEMS
 from benchmarks.development.samples import CategorySample, PriorSample, Waves
 from benchmarks.development.truth import Scale, truth_of
-from botorch_drbo.test_functions.closed_form import ClosedForm
+from botorch_drbo.test_functions.problems import ClosedForm
 from tests.data import with_data
 
 CLAIMS = Path("benchmarks/development/claims.md")

@@ -16,13 +16,13 @@ from benchmarks.experiments.tournament.laws import LawOfTheData
 from benchmarks.experiments.tournament.learn import Task
 from benchmarks.experiments.tournament.play import play
 from benchmarks.experiments.tournament.samples import SmoothSample
+from benchmarks.problems import make
 from benchmarks.run.config import ConfigError
 from benchmarks.run.engine import make_run, run_tasks
 from benchmarks.run.storage import load as load_results
 from benchmarks.run.storage import run_file, runs_of
-from botorch_drbo.test_functions import make_test_function
 
-ACKLEY = LawOfTheData(make_test_function("ackley_2_1"))
+ACKLEY = LawOfTheData(make("ackley_2_1"))
 SMOOTH = LawOfTheData(SmoothSample(2, 2, 3))
 
 
@@ -133,7 +133,7 @@ def test_the_data_law_is_judged_by_the_test_function(played):
     key = Task("newsvendor", row["method"], int(row["seed"]), SIZES["smoke"]).key
     run = runs_of(load_results(played)[0])[key].set_index("iteration")
     x = [*run.recommended[row["contexts"] - 1]]
-    function = make_test_function("newsvendor")
+    function = make("newsvendor")
     expected = function.expected_value(torch.tensor(x).double(), num=2**15).item()
     assert row["value"] == pytest.approx(expected, abs=2e-3)
     assert row["best"] == pytest.approx(function.optimal_value, abs=2e-3)

@@ -11,7 +11,6 @@ from benchmarks.problems import ActionSetBandit, MisspecifiedFunction
 from botorch_drbo.optimizer import RobustOptimizer
 from botorch_drbo.recipes.regret_balancing import RegretBalancing
 from botorch_drbo.surrogate import FixedHyperparameters
-from botorch_drbo.test_functions import make_test_function
 
 FUNCTION = MisspecifiedFunction(
     "waves", 1, misspecification=0.02, d_x=1, lengthscale=0.5
@@ -80,13 +79,3 @@ def test_regret_balancing_plays_it_and_learns() -> None:
     assert regret[-1] - regret[design - 1] < 0.5 * (blind[-1] - blind[design - 1])
     state = recipe.state(opt.history, opt.space)
     assert sum(state.num_plays) == rounds and min(state.num_plays) > 0
-
-
-def test_cumulative_reward_is_what_was_seen() -> None:
-    function = make_test_function("complicated_hartmann", noise_std=0.5)
-    x = torch.rand(9, 5, generator=torch.Generator().manual_seed(0)).double()
-    c = function.sample_contexts(9, seed=0)
-    expected = np.cumsum(
-        [function.evaluate(a, b).item() for a, b in zip(x, c, strict=True)]
-    )
-    np.testing.assert_allclose(function.cumulative_reward(x, c), expected)

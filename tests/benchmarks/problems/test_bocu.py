@@ -11,21 +11,20 @@ from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataErro
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.problems import BOCUProblem, objective_regret
+from benchmarks.problems import BOCUProblem, make, objective_regret
+from benchmarks.problems.laws import discretised_normal, grid_side
 from botorch_drbo.ambiguity import MaximumMeanDiscrepancy, TotalVariation
 from botorch_drbo.objectives import UncertaintyObjective
-from botorch_drbo.test_functions.closed_form import ClosedForm, Problem
-from botorch_drbo.test_functions.formulas import ackley
-from botorch_drbo.test_functions.laws import (
-    discretised_normal,
-    grid_side,
-    normal_law,
+from botorch_drbo.test_functions.laws import normal_law
+from botorch_drbo.test_functions.problems import (
+    ClosedForm,
+    Problem,
+    ackley,
 )
-from botorch_drbo.test_functions.problems import closed_form
 from tests.data import with_data
 from tests.models import UNIT
 
-hartmann = partial(closed_form, "hartmann_2_1")
+hartmann = partial(make, "hartmann_2_1")
 PRESETS = ["gp_prior_2_2", "hartmann_2_1"]
 
 
@@ -101,7 +100,7 @@ def test_decisions() -> None:
     assert torch.equal(grid, BOCUProblem(hartmann(), 1, decisions="grid").candidates)
     axis = torch.linspace(0, 1, 32).double()
     torch.testing.assert_close(grid, torch.cartesian_prod(axis, axis))
-    line = BOCUProblem(closed_form("newsvendor")).candidates
+    line = BOCUProblem(make("newsvendor")).candidates
     torch.testing.assert_close(line[:, 0], torch.linspace(0, 1, 1024).double())
 
 

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from benchmarks.__main__ import main
+from benchmarks.problems import PROBLEMS
 from benchmarks.run.config import ConfigError
 from benchmarks.run.extensions import import_all
 from benchmarks.run.storage import load
 from botorch_drbo.recipes import RECIPES
-from botorch_drbo.test_functions import TEST_FUNCTIONS
 
 CONTRIBUTING = Path(__file__).parents[3] / "CONTRIBUTING.md"
 
@@ -20,7 +20,7 @@ CONTRIBUTING = Path(__file__).parents[3] / "CONTRIBUTING.md"
 @pytest.fixture
 def registries():
     """The registries, which are afterwards what they were."""
-    kept = [(registry, dict(registry)) for registry in (RECIPES, TEST_FUNCTIONS)]
+    kept = [(registry, dict(registry)) for registry in (RECIPES, PROBLEMS)]
     yield
     for registry, entries in kept:
         registry.clear()

@@ -13,10 +13,10 @@ from benchmarks.accuracy import search
 from benchmarks.commands import RESULTS
 from benchmarks.development import random_rows
 from benchmarks.experiments import batches, pending
+from benchmarks.problems import make
 from benchmarks.run.config import CONFIGS, SIZES, ConfigError, from_dict, from_toml
 from benchmarks.run.runner import recorded_runs
 from benchmarks.run.world import SHARED, World
-from botorch_drbo.test_functions import make_test_function
 from tests.page_numbers import ROOT
 from tests.page_sources.files import words_of
 
@@ -119,7 +119,7 @@ def test_every_experiment_with_a_world_is_looked_at():
 def test_committed_runs_are_of_their_worlds(name: str):
     runs, _ = recorded_runs(RESULTS / name)
     for task, rows in runs.values():
-        problem = make_test_function(task.problem.name)
+        problem = make(task.problem.name)
         world = World(problem, task.problem.name, task.seed, salt=task.config.worlds)
         for row in (rows[0], rows[-1]):
             context = world.context(task.config.initial + row["iteration"])
@@ -131,7 +131,7 @@ def test_an_experiment_has_the_salt_of_its_name_and_other_worlds():
     plain["iterations"] = 1
     salts = [from_dict(plain | {"name": name}).worlds for name in "ab"]
     assert salts == ["a", "b"] and from_dict(plain | {"worlds": ""}).worlds == ""
-    problem = make_test_function("ackley_2_1", noise_std=0.5)
+    problem = make("ackley_2_1", noise_std=0.5)
     X = torch.full((1, 2), 0.3, dtype=torch.double)
     drawn = [World(problem, "ackley_2_1", 0, salt=salt) for salt in ("", *salts)]
     for one, other in itertools.combinations(drawn, 2):

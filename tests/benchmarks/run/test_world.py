@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 import torch
 
+from benchmarks.problems import make
 from benchmarks.run.world import World
-from botorch_drbo.test_functions import make_test_function
 
 X = torch.full((1, 2), 0.3, dtype=torch.double)
 
 
 def world(seed: int = 0, noise_std: float = 0.5) -> World:
-    problem = make_test_function("ackley_2_1", noise_std=noise_std)
+    problem = make("ackley_2_1", noise_std=noise_std)
     return World(problem, "ackley_2_1", seed, salt="")
 
 
@@ -82,7 +82,7 @@ def test_shapes():
 
 
 def test_a_joint_design_fills_decisions_and_contexts_together():
-    function = make_test_function("ackley_2_1")
+    function = make("ackley_2_1")
     joint = World(function, "ackley_2_1", 3, "sobol_joint", salt="")
     pairs = [joint.initial(step) for step in range(8)]
     points = torch.cat([torch.cat(pair, dim=-1) for pair in pairs])
@@ -95,7 +95,7 @@ def test_a_joint_design_fills_decisions_and_contexts_together():
 
 
 def test_a_sobol_design_fills_decisions_and_has_contexts_of_the_law():
-    function = make_test_function("ackley_2_1")
+    function = make("ackley_2_1")
     design = World(function, "ackley_2_1", 3, "sobol", salt="")
     pairs = [design.initial(step) for step in range(8)]
     points = torch.cat([x for x, _ in pairs])

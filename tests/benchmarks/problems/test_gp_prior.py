@@ -11,7 +11,7 @@ import torch
 from botorch.exceptions.errors import InputDataError
 from scipy import stats
 
-from botorch_drbo.test_functions.gp_prior import GPPriorSample, _features
+from benchmarks.problems.gp_prior import GPPriorSample, _features
 from botorch_drbo.test_functions.laws import normal_law
 
 

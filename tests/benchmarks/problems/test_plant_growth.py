@@ -9,9 +9,9 @@ import pytest
 import torch
 from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataError
 
-from botorch_drbo.test_functions import make_test_function
+from benchmarks.problems import make
+from benchmarks.problems.surrogates import plant_growth
 from botorch_drbo.test_functions.laws import normal_law
-from botorch_drbo.test_functions.surrogates import plant_growth
 from tests.data import DATA, needs
 
 REAL = DATA / "plant_growth.npz"
@@ -75,7 +75,7 @@ def test_formula(small_file: Path, real: bool) -> None:
 
 
 def test_domain(small_file: Path) -> None:
-    function = make_test_function("plant_growth", path=small_file)
+    function = make("plant_growth", path=small_file)
     assert function.name == "plant_growth"
     assert function.bounds.flatten().tolist() == [2.5, 6.5]
     assert function.context_bounds.flatten().tolist() == [0, 30_000]

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from botorch_drbo.posterior import View
 from botorch_drbo.testing.parametrize import run_for_each
-from botorch_drbo.testing.view_case import PosteriorViewCase, ViewUnderTest, weighted
+from tests.contracts.view_case import PosteriorViewCase, ViewUnderTest, weighted
 
 PARTS = [slice(0, 7), slice(50, None), slice(-9, -2), slice(0, 7, 2), slice(4, 4)]
 
@@ -23,11 +23,6 @@ class PosteriorViewContract:
     Moments are those of the model, slopes those of autograd through it; parts, batches,
     dtypes, gradients of moments and slopes, blocks of a memory budget, contexts that
     are copies and constants, inference mode.
-
-    Example:
-        >>> from botorch_drbo.testing import PosteriorViewCase, PosteriorViewContract
-        >>> class TestMyPosteriors(PosteriorViewContract):
-        ...     cases: list[PosteriorViewCase] = []  # your cases
     """
 
     cases: ClassVar[Sequence[PosteriorViewCase]] = ()

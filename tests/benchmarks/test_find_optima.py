@@ -26,11 +26,11 @@ from benchmarks.find_optima import (
     points_of,
     search,
 )
-from benchmarks.problems import factories, make
+from benchmarks.problems import PROBLEMS, make
 from botorch_drbo.test_functions import RobustTestFunction
-from botorch_drbo.test_functions.closed_form import unit_bounds
+from botorch_drbo.test_functions.base import find_optimum
 from botorch_drbo.test_functions.laws import normal_law
-from botorch_drbo.test_functions.optimum import find_optimum
+from botorch_drbo.test_functions.problems import unit_bounds
 from tests.data import FILES, needs
 
 # Relative; four contexts are summed over Sobol points, the portfolios by fewer nodes.
@@ -67,7 +67,7 @@ def test_no_face_has_a_better_decision_than_the_stored_one(each: Search) -> None
 
 def test_every_stored_optimum_is_searched_for() -> None:
     seeded = {"misspecified_waves", "misspecified_bumps"}  # a function for each seed
-    assert {each.name for each in SEARCHES} == factories().keys() - seeded
+    assert {each.name for each in SEARCHES} == PROBLEMS.keys() - seeded
 
 
 class TwoPeaks(RobustTestFunction):

@@ -13,9 +13,9 @@ from botorch.models import SingleTaskGP
 from gpytorch.kernels import MaternKernel, RBFKernel, ScaleKernel
 from gpytorch.means import ConstantMean
 
-from botorch_drbo.test_functions import make_test_function
+from benchmarks.problems import make
+from benchmarks.problems.surrogates import portfolio
 from botorch_drbo.test_functions.laws import normal_law
-from botorch_drbo.test_functions.surrogates import portfolio
 from tests.data import DATA, needs
 
 REAL = DATA / "portfolio.npz"
@@ -115,7 +115,7 @@ def test_gradient_at_a_training_point(small_file: Path) -> None:
 
 @pytest.mark.parametrize(("law", "preset"), KINDS)
 def test_context_laws(small_file: Path, law: str, preset: str) -> None:
-    function = make_test_function(f"portfolio_{law}", preset=preset, path=small_file)
+    function = make(f"portfolio_{law}", preset=preset, path=small_file)
     assert function.name == f"portfolio_{law}"
     assert (function.d_x, function.d_c) == (3, 2)
     contexts = function.true_contexts(4096)

@@ -17,21 +17,18 @@ from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataErro
 from torch import Tensor
 from torch.distributions import Distribution
 
+from benchmarks.problems.data_files import DataFile
+from benchmarks.problems.gaussian_process import GaussianProcessMean
+from benchmarks.problems.laws import discretised_normal
 from botorch_drbo._validation import check_finite, check_points
-from botorch_drbo.test_functions.closed_form import (
+from botorch_drbo.test_functions.base import Optimum
+from botorch_drbo.test_functions.laws import normal_law, uniform_law
+from botorch_drbo.test_functions.problems import (
     ClosedForm,
     Problem,
     of_preset,
     unit_bounds,
 )
-from botorch_drbo.test_functions.data_files import DataFile
-from botorch_drbo.test_functions.gaussian_process import GaussianProcessMean
-from botorch_drbo.test_functions.laws import (
-    discretised_normal,
-    normal_law,
-    uniform_law,
-)
-from botorch_drbo.test_functions.optimum import Optimum
 
 _TAY = (
     "of the public code of Tay et al. (2024), 'A Unified Framework for Bayesian "

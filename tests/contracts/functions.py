@@ -30,15 +30,6 @@ class RobustTestFunctionCase:
         make: Makes the function.
         slack: How far its optimal value may be off, in the units of the outcome; None
             for what suits outcomes of about one.
-
-    Example:
-        >>> from botorch_drbo.testing import RobustTestFunctionCase
-        >>> from botorch_drbo.test_functions import make_test_function
-        >>> case = RobustTestFunctionCase(
-        ...     "ackley", lambda: make_test_function("ackley_1_1")
-        ... )
-        >>> case.make().d_c
-        1
     """
 
     name: str
@@ -73,19 +64,6 @@ class RobustTestFunctionContract:
     Shapes, dtypes, gradients, pairs and tables, noise, the expected value as the mean
     over the contexts, contexts that are paired between optimisers, an optimum that
     nothing beats, copies, bad input.
-
-    Example:
-        >>> from botorch_drbo.testing import (
-        ...     RobustTestFunctionCase,
-        ...     RobustTestFunctionContract,
-        ... )
-        >>> from botorch_drbo.test_functions import make_test_function
-        >>> class TestMyFunctions(RobustTestFunctionContract):
-        ...     cases = [
-        ...         RobustTestFunctionCase(
-        ...             "ackley", lambda: make_test_function("ackley_1_1")
-        ...         )
-        ...     ]
     """
 
     cases: ClassVar[Sequence[RobustTestFunctionCase]] = ()

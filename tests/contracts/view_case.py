@@ -100,23 +100,6 @@ class PosteriorViewCase:
         thorough: Whether the slower tests run too: Jacobians, blocks, inference mode.
         jointly_gaussian: Whether outcomes at several contexts are; else ``integral``
             has to refuse.
-
-    Example:
-        >>> import torch
-        >>> from botorch_drbo.testing import PosteriorViewCase
-        >>> from botorch_drbo.testing.view_case import ViewUnderTest
-        >>> from botorch.models import SingleTaskGP
-        >>> from botorch_drbo.posterior import marginal_posterior
-        >>> Z = torch.rand(9, 3, dtype=torch.double)
-        >>> case = PosteriorViewCase(
-        ...     "plain",
-        ...     lambda: SingleTaskGP(Z, Z.prod(-1, keepdim=True)).eval(),
-        ...     lambda model, budget: marginal_posterior(model, [2]),
-        ...     X=torch.rand(3, 2, dtype=torch.double),
-        ...     contexts=torch.rand(60, 1, dtype=torch.double),
-        ... )
-        >>> ViewUnderTest(case).view().at(case.X).moments()[0].shape
-        torch.Size([3, 60])
     """
 
     name: str

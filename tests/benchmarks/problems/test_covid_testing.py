@@ -11,8 +11,9 @@ import torch
 from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataError
 from scipy import stats
 
-from botorch_drbo.test_functions import RobustTestFunction, make_test_function
-from botorch_drbo.test_functions.surrogates import covid_testing
+from benchmarks.problems import make
+from benchmarks.problems.surrogates import covid_testing
+from botorch_drbo.test_functions import RobustTestFunction
 from tests.data import DATA, needs
 
 REAL = DATA / "covid_infection.npz"
@@ -119,7 +120,7 @@ def test_real_optimum_in_closed_form(real: RobustTestFunction) -> None:
 
 
 def test_domain_gradient_and_dtype(small_file: Path) -> None:
-    function = make_test_function("covid_testing", path=small_file)
+    function = make("covid_testing", path=small_file)
     assert function.name == "covid_testing"
     assert (function.d_x, function.d_c) == (2, 3)
     assert function.reference is not None
