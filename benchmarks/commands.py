@@ -375,7 +375,8 @@ def rerun(options: argparse.Namespace) -> int:
 
 
 def development(options: argparse.Namespace) -> int:
-    from benchmarks.development.play import play, tasks_of
+    from benchmarks.development.learn import tasks_of
+    from benchmarks.development.play import play
 
     out = RESULTS / "development" if options.out is None else options.out
     work = LOCAL / "development" if options.work is None else options.work
@@ -386,10 +387,10 @@ def development(options: argparse.Namespace) -> int:
         methods=options.methods,
         surrogates=options.surrogates,
         seeds=0 if options.report else options.seeds,
+        rounds=options.rounds,
     )
     return play(
         tasks,
-        options.rounds,
         work=sweep_folder(work, options),
         out=writable(out, folder=True),
         workers=options.workers,

@@ -11,17 +11,18 @@ from typing import Any
 import pandas as pd
 from rich.console import Console
 
-from benchmarks.development.cases import HALVES
 from benchmarks.development.compare import METHOD, asks
 from benchmarks.development.coverage import by_case, interval_cells
-from benchmarks.development.learn import CHECKPOINTS, Row
+from benchmarks.development.learn import CHECKPOINTS
 from benchmarks.development.promises import KeptPromises
 from benchmarks.development.report import calibration_cells
-from benchmarks.development.store import Runs, task_of
+from benchmarks.development.store import Table, task_of
 from benchmarks.development.surrogates import CANDIDATES
 from benchmarks.run.config import ConfigError
 from benchmarks.run.display import run_all
 from benchmarks.run.markdown import markdown_table
+from benchmarks.run.storage import Row
+from benchmarks.study.cases import HALVES
 
 REPORT, TABLE = "calibration.md", "promises.parquet"
 
@@ -53,7 +54,7 @@ def calibrate(
     """
     rows = [
         row
-        for row in Runs(work, out).collect()
+        for row in Table(out).rows()
         if row["half"] in halves and row["method"] == METHOD
     ]
     if not rows:
@@ -65,7 +66,7 @@ def calibrate(
     looked_at.sort(key=lambda row: row["seed"])
     run_all(
         {
-            str(task_of(row)): partial(kept.make, row)
+            str(task_of(row).key): partial(kept.make, row)
             for row in looked_at
             if row["told"] and not kept.find(row)
         },

@@ -8,18 +8,19 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy import stats
 
-from benchmarks.development.learn import CHECKPOINTS, INITIAL, Row
+from benchmarks.development.learn import CHECKPOINTS
 from benchmarks.development.surrogates import BASELINE
-from benchmarks.development.truth import Scale
+from benchmarks.run.storage import Row
+from benchmarks.study.cases import INITIAL
+from benchmarks.study.compare import BLOCK, Difference, difference
+from benchmarks.study.truth import Scale
 
 CHOSEN_BY = (10, 15, 30)  # outcomes, over which the end loss of half A is averaged
 PRIMARY = 15
 METHOD = "erbo"  # by which surrogates are chosen
 LATER = ("hyperparameters",)  # run after the choice, which does not know them
 SECOND, FRESH_FROM = "four", 6  # the second claim: its candidate, its first seed
-_BLOCK = ["case", "seed"]
 
 
 def ends(rows: Sequence[Row]) -> pd.DataFrame:
@@ -76,62 +77,11 @@ def asks(rows: Sequence[Row]) -> pd.DataFrame:
 _NAMES = ("half", "case", "seed", "method", "surrogate")
 
 
-@dataclass(frozen=True)
-class Difference:
-    """A candidate less the baseline, over the blocks that both have.
-
-    Args:
-        mean: The mean difference; negative is better.
-        error: Its standard error over the blocks; NaN of a single one.
-        p: Of Wilcoxon's signed-rank test, one-sided: that the candidate is lower.
-        wins: In how many blocks it is lower.
-        blocks: How many blocks both have.
-    """
-
-    mean: float
-    error: float
-    p: float
-    wins: int
-    blocks: int
-
-
-def difference(table: pd.DataFrame, candidate: str, measure: str) -> Difference | None:
-    """A candidate against the baseline.
-
-    Args:
-        table: Rows of one method and one checkpoint.
-        candidate: A surrogate.
-        measure: A column.
-
-    Returns:
-        The difference; None if no block has both.
-    """
-    columns: Any = table.pivot_table(measure, _BLOCK, "surrogate")
-    if not {candidate, BASELINE} <= set(columns):
-        return None
-    d = (columns[candidate] - columns[BASELINE]).dropna()
-    if d.empty:
-        return None
-    return Difference(
-        mean=float(d.mean()),
-        error=float(d.sem()),
-        p=lower(d.to_numpy()),
-        wins=int((d < 0).sum()),
-        blocks=len(d),
-    )
-
-
-def lower(differences: np.ndarray) -> float:
-    """The one-sided p value of Wilcoxon's test that differences are below zero.
-
-    Example:
-        >>> lower(np.array([-1.0, -2.0, -3.0, -4.0, -5.0]))
-        0.03125
-    """
-    if not np.any(differences):
-        return 1.0
-    test: Any = stats.wilcoxon(differences, zero_method="zsplit", alternative="less")
-    return float(test.pvalue)
+def against_baseline(
+    table: pd.DataFrame, candidate: str, measure: str
+) -> Difference | None:
+    """A surrogate against the baseline, of rows of one method and one checkpoint."""
+    return difference(table, candidate, BASELINE, "surrogate", measure)
 
 
 @dataclass(frozen=True)
@@ -171,7 +121,7 @@ def verdict(ends: pd.DataFrame) -> Verdict | None:
     second: Any = ours[ours["half"] == "B"]
     confirmed = {}
     for told in CHECKPOINTS:
-        found = difference(second[second["told"] == told], chosen, "loss")
+        found = against_baseline(second[second["told"] == told], chosen, "loss")
         if found is not None:
             confirmed[told] = found
     holds = (
@@ -210,7 +160,8 @@ def second_verdict(ends: pd.DataFrame) -> SecondVerdict | None:
     found = {
         told: d
         for told in CHOSEN_BY
-        if (d := difference(ours[ours["told"] == told], SECOND, "loss")) is not None
+        if (d := against_baseline(ours[ours["told"] == told], SECOND, "loss"))
+        is not None
     }
     if PRIMARY not in found:
         return None
@@ -226,7 +177,7 @@ def _on_common_blocks(table: pd.DataFrame) -> dict[str, float]:
     """The mean end loss by surrogate, where all were run; each T counts alike."""
     names, means = set(table["surrogate"]), []
     for _, at in table.groupby("told"):
-        columns: Any = at.pivot_table("loss", _BLOCK, "surrogate").dropna()
+        columns: Any = at.pivot_table("loss", BLOCK, "surrogate").dropna()
         if names == set(columns) and len(columns):
             means.append(columns.mean())
     if not means:

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import math
-import time
-import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from copy import deepcopy
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 from unittest.mock import patch
 
 import torch
@@ -18,17 +15,17 @@ from botorch.posteriors import GPyTorchPosterior
 from torch import Tensor
 
 from benchmarks.development.cases import CASES, half_of
-from benchmarks.development.surrogates import options_of
-from benchmarks.development.truth import Truth, truth_of
-from benchmarks.run.engine import one_thread
-from benchmarks.run.provenance import commit
+from benchmarks.development.surrogates import CANDIDATES, options_of
+from benchmarks.development.truth import truth_of
+from benchmarks.run.storage import Row, RunKey
 from benchmarks.run.world import World
+from benchmarks.study.cases import HALVES, INITIAL, check_names
+from benchmarks.study.play import play
 from botorch_drbo.problem import History
 from botorch_drbo.randomness import derive_seed
-from botorch_drbo.recipes import make_recipe
+from botorch_drbo.recipes import Recipe, make_recipe
 from botorch_drbo.recipes.model_based import ModelBasedRecipe
 
-INITIAL = 5  # random decisions at the start of a run, the same for all
 CHECKPOINTS = (10, 15, 30, 60)
 METHODS = ("erbo", "wdrbo_exact")
 SEARCH: Mapping[str, Any] = {
@@ -36,9 +33,8 @@ SEARCH: Mapping[str, Any] = {
     "raw_samples": 256,
     "max_iterations": 50,
 }
-
-Row = dict[str, Any]
-"""A run in JSON's types; see ``learn``."""
+PREDICTED = ("mean", "variance", "log_density")
+RECOMMENDED = ("recommended", "value", "worst")
 
 
 @dataclass(frozen=True)
@@ -50,122 +46,121 @@ class Task:
         method: One of ``METHODS``.
         surrogate: A key of ``CANDIDATES``.
         seed: Picks contexts, noise, first decisions, and the function if it is random.
+        rounds: How many outcomes, those of random decisions as well.
     """
 
     case: str
     method: str
     surrogate: str
     seed: int
+    rounds: int
+    resumable: ClassVar[bool] = True
 
-    def __str__(self) -> str:
-        """As lines of progress and names of files have it."""
-        return f"{self.case}/{self.method}/{self.surrogate}/seed_{self.seed:04d}"
+    @property
+    def key(self) -> RunKey:
+        """Where its rows are kept."""
+        return RunKey(self.case, f"{self.method}, {self.surrogate}", self.seed)
 
+    def header(self) -> dict[str, Any]:
+        """What makes a run this run."""
+        return {
+            "case": self.case,
+            "seed": self.seed,
+            "initial": INITIAL,
+            "algorithm": self.algorithm().to_dict(),
+        }
 
-def learn(task: Task, rounds: int, before: Row | None = None) -> Row:
-    """Make a run, or go on with a shorter one, on one thread.
+    def algorithm(self) -> Recipe:
+        """The recipe with its options."""
+        return make_recipe(self.method, **options_of(self.surrogate), **SEARCH)
 
-    Args:
-        task: Which.
-        rounds: How many outcomes it shall have.
-        before: The same run with fewer outcomes.
+    def play(self, done: Sequence[Row]) -> Iterator[Row]:
+        """A row for each outcome that is not there yet.
 
-    Returns:
-        The run: what the task says, ``half``, ``rounds``, ``commits``; with an entry
-        for each outcome ``x``, ``c``, ``y``, ``expected`` (the true expectation of the
-        decision), ``seconds`` (of the processor, for the ask), and of the prediction of
-        the outcome ``mean``, ``variance`` and ``log_density``, None for the random
-        decisions; with an entry for each checkpoint ``told`` (how many outcomes),
-        ``recommended``, ``value`` and, of ``wdrbo_exact``, ``worst`` (true expectation
-        and worst case); the scales ``best``, ``guess``, ``worst_best``,
-        ``worst_guess``, and ``deviation``.
-    """
-    truth = truth_of(task.case, task.seed)
-    row = _begun(task, truth) if before is None else deepcopy(before)
-    row["rounds"] = rounds
-    row["commits"] = sorted({*row["commits"], commit()})
-    with one_thread(), warnings.catch_warnings(), remembered_fit() as fit:
-        warnings.simplefilter("ignore")  # of line searches that stop at a kink
-        _go_on(task, rounds, row, truth, fit)
-    return row
+        ``expected`` is the true expectation of the decision; ``mean``, ``variance`` and
+        ``log_density`` are of the prediction of the outcome, None for a random
+        decision; ``recommended``, its true expectation ``value`` and, of
+        ``wdrbo_exact``, its worst case ``worst`` are there at checkpoints.
+        """
+        case, truth = CASES[self.case], truth_of(self.case, self.seed)
+        function = truth.function
+        space, recipe = case.space(function), self.algorithm()
+        world = World(function, self.case, self.seed, salt="")
+        low, high = function.bounds
 
-
-def _begun(task: Task, truth: Truth) -> Row:
-    names = ["x", "c", "y", "expected", "seconds", "mean", "variance", "log_density"]
-    names += ["told", "recommended", "value", "worst", "commits"]
-    worst = truth.worst_scale if task.method == "wdrbo_exact" else None
-    return {
-        "case": task.case,
-        "half": half_of(task.case),
-        "method": task.method,
-        "surrogate": task.surrogate,
-        "seed": task.seed,
-        "best": truth.scale.best,
-        "guess": truth.scale.guess,
-        "worst_best": None if worst is None else worst.best,
-        "worst_guess": None if worst is None else worst.guess,
-        "deviation": truth.deviation,
-        **{name: [] for name in names},
-    }
-
-
-def _go_on(task: Task, rounds: int, row: Row, truth: Truth, fit: RememberedFit) -> None:
-    case, function = CASES[task.case], truth.function
-    space = case.space(function)
-    world = World(function, task.case, task.seed, salt="")
-    recipe = make_recipe(task.method, **options_of(task.surrogate), **SEARCH)
-    low, high = function.bounds
-
-    def recommend(told: History) -> None:
-        seed = derive_seed(task.seed, 1, len(told.Y))
-        x = recipe.recommend(told, space, seed=seed).x.unsqueeze(0)
-        row["told"].append(len(told.Y))
-        row["recommended"].append(x.flatten().tolist())
-        row["value"].append(truth.expected(x).item())
-        is_robust = task.method == "wdrbo_exact"
-        row["worst"].append(truth.worst(x).item() if is_robust else None)
-
-    for step in range(len(row["y"]), rounds):
-        c = world.context(step)
-        about: dict[str, float | None] = dict.fromkeys(_ABOUT)
-        if step < INITIAL:
+        def first(step: int) -> Tensor:
             uniforms = (world.initial_decision(step) - low) / (high - low)
-            x = case.decisions(function, uniforms)
-        else:
-            told = history_of(row, step)
-            start = time.process_time()
-            x = recipe.propose(told, space, seed=derive_seed(task.seed, 0, step))
-            about["seconds"] = time.process_time() - start
-        y = world.outcome(step, x, c).item()
-        if step >= INITIAL:
-            z = torch.cat([x, c], dim=-1)
-            about.update(prediction(fit.model, z, y, truth.deviation))
-            if step in CHECKPOINTS and step not in row["told"]:
-                recommend(told)
-        row["x"].append(x.flatten().tolist())
-        row["c"].append(c.flatten().tolist())
-        row["y"].append(y)
-        row["expected"].append(truth.expected(x).item())
-        for name, value in about.items():
-            row[name].append(value)
-    if rounds in CHECKPOINTS and rounds not in row["told"]:
-        recommend(history_of(row, rounds))
+            return case.decisions(function, uniforms)
+
+        def seed_of(step: int) -> int | None:
+            return derive_seed(self.seed, 0, step) if step >= INITIAL else None
+
+        def found(row: Row, told: History) -> Row:
+            about: Row = dict.fromkeys((*PREDICTED, *RECOMMENDED))
+            x, c = told.X[-1:], told.C[-1:]
+            about["expected"] = truth.expected(x).item()
+            if row["iteration"] >= INITIAL:
+                z = torch.cat([x, c], dim=-1)
+                about.update(prediction(fit.model, z, row["y"], truth.deviation))
+            if told.t in CHECKPOINTS:
+                seed = derive_seed(self.seed, 1, told.t)
+                best = recipe.recommend(told, space, seed=seed).x
+                about["recommended"] = best.tolist()
+                about["value"] = truth.expected(best.unsqueeze(0)).item()
+                if self.method == "wdrbo_exact":
+                    about["worst"] = truth.worst(best.unsqueeze(0)).item()
+            return about
+
+        with remembered_fit() as fit:
+            yield from play(
+                recipe,
+                space,
+                world,
+                done,
+                self.rounds,
+                seed_of=seed_of,
+                after=found,
+                first=first,
+            )
 
 
-def history_of(row: Row, told: int) -> History:
-    """What was told at first in a run.
+def tasks_of(
+    *,
+    halves: Sequence[str],
+    cases: Sequence[str],
+    methods: Sequence[str],
+    surrogates: Sequence[str],
+    seeds: int,
+    rounds: int,
+) -> list[Task]:
+    """All runs that are asked for; seed by seed, so that what is there is paired.
 
     Args:
-        row: The run.
-        told: How many outcomes.
+        halves: Of ``HALVES``.
+        cases: Keys of ``CASES``; those of the halves if empty.
+        methods: Of ``METHODS``.
+        surrogates: Keys of ``CANDIDATES``; all if empty.
+        seeds: How many: 0, 1, ...
+        rounds: Outcomes of each run.
+
+    Raises:
+        ConfigError: Unknown names.
     """
-    X, C, Y = (
-        torch.tensor(row[name][:told], dtype=torch.double) for name in ("x", "c", "y")
+    check_names(
+        "The development set knows",
+        (halves, HALVES),
+        (cases, CASES),
+        (methods, METHODS),
+        (surrogates, CANDIDATES),
     )
-    return History(X=X, C=C, Y=Y.unsqueeze(-1), contexts=C)
-
-
-_ABOUT = ("seconds", "mean", "variance", "log_density")
+    return [
+        Task(case, method, surrogate, seed, rounds)
+        for seed in range(seeds)
+        for case in cases or CASES
+        if half_of(case) in halves
+        for method in methods
+        for surrogate in surrogates or CANDIDATES
+    ]
 
 
 def prediction(model: Model, z: Tensor, y: float, unit: float) -> Mapping[str, float]:

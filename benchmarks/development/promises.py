@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import warnings
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -13,18 +11,15 @@ from scipy.optimize import minimize_scalar
 from torch import Tensor
 
 from benchmarks.development.cases import CASES
-from benchmarks.development.learn import (
-    METHODS,
-    SEARCH,
-    Row,
-    history_of,
-    remembered_fit,
-)
-from benchmarks.development.store import task_of
+from benchmarks.development.learn import METHODS, SEARCH, remembered_fit
+from benchmarks.development.store import history_of, task_of
 from benchmarks.development.surrogates import options_of
 from benchmarks.development.truth import Truth, truth_of
 from benchmarks.run.engine import one_thread
 from benchmarks.run.provenance import commit
+from benchmarks.run.storage import Row, run_file
+from benchmarks.study.judge import keep
+from benchmarks.study.play import quiet
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.randomness import derive_seed
 from botorch_drbo.recipes import make_recipe
@@ -91,8 +86,7 @@ def promises(row: Row) -> list[Kept]:
     space = CASES[task.case].space(truth.function)
     low, high = truth.outcomes.quantile(truth.outcomes.new_tensor([0.1, 0.9])).tolist()
     kept = []
-    with one_thread(), warnings.catch_warnings(), remembered_fit():
-        warnings.simplefilter("ignore")  # of line searches that stop at a kink
+    with one_thread(), quiet(), remembered_fit():
         for told in row["told"]:
             history = history_of(row, told)
             seed = derive_seed(task.seed, 1, told)
@@ -215,12 +209,10 @@ class KeptPromises:
 
     def make(self, row: Row) -> int:
         """Make and write those of a run."""
-        kept, path = promises(row), self._file(row)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        half = path.with_suffix(f".{os.getpid()}")
-        half.write_text(json.dumps([asdict(each) for each in kept]), encoding="utf-8")
-        half.replace(path)
+        kept = promises(row)
+        keep([asdict(each) for each in kept], self._file(row))
         return len(kept)
 
     def _file(self, row: Row) -> Path:
-        return self._work / "promises" / f"{task_of(row)}.json"
+        path = run_file(self._work / "promises", task_of(row).key)
+        return path.with_suffix(".json")

@@ -7,7 +7,6 @@ intervals are looked at, not the search.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -29,6 +28,7 @@ from benchmarks.run.engine import one_thread
 from benchmarks.run.markdown import markdown_table
 from benchmarks.run.provenance import commit
 from benchmarks.run.world import World
+from benchmarks.study.judge import keep
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.posterior.joint import joint_moments
 from botorch_drbo.problem import History
@@ -230,10 +230,7 @@ def _keys(table: pd.DataFrame) -> list[tuple[Any, ...]]:
 
 def _make(path: Path, case: str, surrogate: str, seed: int, told: int) -> int:
     found = [asdict(each) for each in intervals(case, surrogate, seed, told)]
-    path.parent.mkdir(parents=True, exist_ok=True)
-    half = path.with_suffix(f".{os.getpid()}")
-    half.write_text(json.dumps(found), encoding="utf-8")
-    half.replace(path)
+    keep(found, path)
     return len(found)
 
 

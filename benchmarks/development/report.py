@@ -12,19 +12,21 @@ from benchmarks.development.compare import (
     METHOD,
     PRIMARY,
     SECOND,
-    Difference,
     SecondVerdict,
     Verdict,
+    against_baseline,
     asks,
-    difference,
     ends,
     second_verdict,
     verdict,
 )
-from benchmarks.development.learn import CHECKPOINTS, INITIAL, METHODS, Row
+from benchmarks.development.learn import CHECKPOINTS, METHODS
 from benchmarks.development.surrogates import BASELINE, CANDIDATES
 from benchmarks.run.markdown import markdown_table
 from benchmarks.run.statistics import holm
+from benchmarks.run.storage import Row
+from benchmarks.study.cases import INITIAL
+from benchmarks.study.compare import Difference, p_text
 
 _HALVES = {"half A": ("A",), "half B": ("B",), "both halves": ("A", "B")}
 _FRESH = "fresh seeds of both halves"
@@ -106,9 +108,9 @@ def _table(ended: pd.DataFrame, asked: pd.DataFrame, *, worst: bool) -> str:
         cells = [name, str(len(own))]
         for measure in measures:
             d, p = found[measure].get(name, (None, 1.0))
-            cells += [f"{own[measure].mean():.1f}", plus_minus(d)]
+            cells += [f"{own[measure].mean():.1f}", "" if d is None else str(d)]
             if measure != "regret":
-                cells.append("" if d is None else probability(p))
+                cells.append("" if d is None else p_text(p))
         cells += calibration_cells(said)
         rows.append([*cells, f"{said['seconds'].median():.2g}"])
     return "\n".join(markdown_table(head, rows))
@@ -128,20 +130,11 @@ def _differences(
     found = {
         name: d
         for name in names
-        if name != BASELINE and (d := difference(ended, name, measure)) is not None
+        if name != BASELINE
+        and (d := against_baseline(ended, name, measure)) is not None
     }
     corrected = holm([d.p for d in found.values()])
     return {name: (d, p) for (name, d), p in zip(found.items(), corrected, strict=True)}
-
-
-def plus_minus(d: Difference | None) -> str:
-    """A difference and its error, as tables show it."""
-    return "" if d is None else f"{d.mean:+.1f} ± {d.error:.1f}"
-
-
-def probability(p: float) -> str:
-    """A p value, as tables show it."""
-    return "< .001" if p < 0.001 else f"{p:.2g}".removeprefix("0")
 
 
 def _words(found: Verdict | None) -> str:
@@ -151,8 +144,8 @@ def _words(found: Verdict | None) -> str:
     lines = [f"Mean end loss on half A: {losses}. Chosen: **{found.chosen}**."]
     for told, d in found.confirmed.items():
         lines.append(
-            f"On half B, {told} outcomes, it is {plus_minus(d)} against {BASELINE} "
-            f"({d.wins} of {d.blocks} blocks, p {probability(d.p)})."
+            f"On half B, {told} outcomes, it is {d} against {BASELINE} "
+            f"({d.wins} of {d.blocks} blocks, p {p_text(d.p)})."
         )
     if found.chosen != BASELINE and PRIMARY not in found.confirmed:
         lines.append("Half B has not been run with it yet: nothing is confirmed.")
@@ -166,8 +159,8 @@ def _second_words(found: SecondVerdict | None) -> str:
         return "The second claim has not been run."
     lines = [
         f"The second claim, {told} outcomes, seeds from {FRESH_FROM}: **{SECOND}** is "
-        f"{plus_minus(d)} against {BASELINE} ({d.wins} of {d.blocks} blocks, "
-        f"p {probability(d.p)})."
+        f"{d} against {BASELINE} ({d.wins} of {d.blocks} blocks, "
+        f"p {p_text(d.p)})."
         for told, d in found.differences.items()
     ]
     return "\n".join([*lines, f"By its rule the default is **{found.default}**."])

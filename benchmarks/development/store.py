@@ -1,26 +1,31 @@
-"""Storage of runs: a file for each while they are made, one table at the end.
-
-A run that has as many outcomes as are asked for is not made again, whether it is in the
-folder of this machine or in the committed table; a shorter one is gone on with. Several
-commands may run side by side.
-"""
+"""The committed table of runs: a row for each, with lists over its outcomes."""
 
 from __future__ import annotations
 
-import json
+import math
 import os
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+import numpy as np
+import pandas as pd
 import pyarrow as pa
+import torch
 from pyarrow import parquet
 
-from benchmarks.development.cases import CASES
-from benchmarks.development.learn import Row, Task
+from benchmarks.development.cases import CASES, half_of
+from benchmarks.development.learn import CHECKPOINTS, PREDICTED, RECOMMENDED, Task
 from benchmarks.development.surrogates import CANDIDATES
+from benchmarks.development.truth import truth_of
+from benchmarks.run.storage import AND, Row
+from benchmarks.study.cases import INITIAL
+from botorch_drbo.problem import History
 
 TABLE = "runs.parquet"
 _NUMBERS, _POINTS = pa.list_(pa.float64()), pa.list_(pa.list_(pa.float64()))
-SCHEMA = pa.schema(  # what each column is: see ``learn``
+SCHEMA = pa.schema(  # what each column is: see ``run_of``
     {
         "case": pa.string(),
         "half": pa.string(),
@@ -41,78 +46,130 @@ SCHEMA = pa.schema(  # what each column is: see ``learn``
 )
 
 
-def task_of(row: Row) -> Task:
-    """Which run a row is."""
-    return Task(row["case"], row["method"], row["surrogate"], int(row["seed"]))
-
-
-def keep(row: Row, work: Path) -> None:
-    """Write a run, whole or not at all."""
-    path = _file(task_of(row), work)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    half = path.with_suffix(f".{os.getpid()}")
-    half.write_text(json.dumps(row, allow_nan=False), encoding="utf-8")
-    half.replace(path)
-
-
-class Runs:
-    """All runs that are known.
+def run_of(task: Task, rows: Sequence[Row]) -> Row:
+    """A run as the table has it.
 
     Args:
-        work: The folder of this machine, with a file for each run.
-        out: The folder of the committed table.
+        task: Which.
+        rows: Of ``Task.play``, perhaps with the ``commit`` that made each.
+
+    Returns:
+        What the task says, ``half``, ``commits``; with an entry for each outcome ``x``,
+        ``c``, ``y``, ``expected``, ``seconds`` (of the processor, for the ask), and of
+        the prediction ``mean``, ``variance`` and ``log_density``, None for the random
+        decisions; with an entry for each checkpoint ``told`` (how many outcomes),
+        ``recommended``, ``value``, ``worst``; the scales ``best``, ``guess``,
+        ``worst_best``, ``worst_guess``, and ``deviation``.
+    """
+    truth = truth_of(task.case, task.seed)
+    worst = truth.worst_scale if task.method == "wdrbo_exact" else None
+    asked = [row if row["iteration"] >= INITIAL else {} for row in rows]
+    told = [row for row in rows if row["iteration"] + 1 in CHECKPOINTS]
+    commits = {part for row in rows for part in row.get("commit", "").split(AND)}
+    return {
+        "case": task.case,
+        "half": half_of(task.case),
+        "method": task.method,
+        "surrogate": task.surrogate,
+        "seed": task.seed,
+        "rounds": task.rounds,
+        "commits": sorted(commits - {""}),
+        "best": truth.scale.best,
+        "guess": truth.scale.guess,
+        "worst_best": None if worst is None else worst.best,
+        "worst_guess": None if worst is None else worst.guess,
+        "deviation": truth.deviation,
+        **{name: [row[name] for row in rows] for name in ("x", "c", "y", "expected")},
+        **{name: [row.get(name) for row in asked] for name in ("seconds", *PREDICTED)},
+        "told": [row["iteration"] + 1 for row in told],
+        **{name: [row[name] for row in told] for name in RECOMMENDED},
+    }
+
+
+def task_of(row: Row) -> Task:
+    """Which run a row of the table is."""
+    names = ("case", "method", "surrogate", "seed", "rounds")
+    return Task(*(row[name] for name in names))
+
+
+def history_of(row: Row, told: int) -> History:
+    """What was told at first in a run.
+
+    Args:
+        row: The run.
+        told: How many outcomes.
+    """
+    X, C, Y = (
+        torch.tensor(row[name][:told], dtype=torch.double) for name in ("x", "c", "y")
+    )
+    return History(X=X, C=C, Y=Y.unsqueeze(-1), contexts=C)
+
+
+def judge(
+    case: str, seed: int, runs: Mapping[str, pd.DataFrame]
+) -> dict[str, list[Row]]:
+    """The runs of a block."""
+    found = []
+    for name, run in runs.items():
+        method, surrogate = name.split(", ")
+        rows = [_plain(row) for row in run.to_dict("records")]
+        found.append(run_of(Task(case, method, surrogate, seed, len(rows)), rows))
+    return {"runs": found}
+
+
+class Table:
+    """The runs that are known, the longest of each.
+
+    Args:
+        out: The folder of the table.
     """
 
-    def __init__(self, work: Path, out: Path) -> None:
-        self._work, self._table = work, out / TABLE
-        self._committed: dict[Task, Row] = {}
-        if self._table.exists():
-            self._committed = {
-                task_of(row): row for row in parquet.read_table(self._table).to_pylist()
-            }
+    def __init__(self, out: Path) -> None:
+        self._path = out / TABLE
+        self._rows: dict[Task, Row] = {}
+        if self._path.exists():
+            self.add(parquet.read_table(self._path).to_pylist())
 
-    def find(self, task: Task) -> Row | None:
-        """The longest run of that name; None if there is none."""
-        found = self._committed.get(task)
-        path = _file(task, self._work)
-        if path.exists():
-            row = json.loads(path.read_text(encoding="utf-8"))
-            if found is None or row["rounds"] > found["rounds"]:
-                return row
-        return found
+    def add(self, rows: Sequence[Row]) -> None:
+        """Enter runs; a shorter one than is known changes nothing."""
+        for row in rows:
+            name = replace(task_of(row), rounds=0)
+            if row["rounds"] > self.rounds(name):
+                self._rows[name] = row
 
-    def collect(self) -> list[Row]:
-        """Write all runs into the table, in the order of cases, methods and seeds.
+    def rounds(self, task: Task) -> int:
+        """How many outcomes of a run are known."""
+        known = self._rows.get(replace(task, rounds=0))
+        return 0 if known is None else known["rounds"]
 
-        Returns:
-            The runs.
-        """
-        paths = self._work.glob("runs/*/*/*/seed_*.json")
-        named = (
-            Task(case, method, surrogate, int(path.stem.removeprefix("seed_")))
-            for path in paths
-            for case, method, surrogate in [path.parts[-4:-1]]
+    def rows(self) -> list[Row]:
+        """The runs, in the order of methods, surrogates, cases and seeds."""
+        cases, surrogates = list(CASES), list(CANDIDATES)
+        order = sorted(
+            self._rows,
+            key=lambda task: (
+                task.method,
+                surrogates.index(task.surrogate),
+                cases.index(task.case),
+                task.seed,
+            ),
         )
-        tasks = sorted({*self._committed, *named}, key=_place)
-        rows = [row for task in tasks if (row := self.find(task)) is not None]
-        if rows:
-            self._table.parent.mkdir(parents=True, exist_ok=True)
-            half = self._table.with_suffix(f".{os.getpid()}")
-            table = pa.Table.from_pylist(rows, schema=SCHEMA)
-            parquet.write_table(table, half, compression="zstd")
-            half.replace(self._table)
-        return rows
+        return [self._rows[task] for task in order]
+
+    def write(self) -> None:
+        """Write the table, whole or not at all."""
+        half = self._path.with_suffix(f".{os.getpid()}")
+        table = pa.Table.from_pylist(self.rows(), schema=SCHEMA)
+        parquet.write_table(table, half, compression="zstd")
+        half.replace(self._path)
 
 
-def _file(task: Task, work: Path) -> Path:
-    return work / "runs" / f"{task}.json"
-
-
-def _place(task: Task) -> tuple[str, int, int, int]:
-    cases, surrogates = list(CASES), list(CANDIDATES)
-    return (
-        task.method,
-        surrogates.index(task.surrogate),
-        cases.index(task.case),
-        task.seed,
-    )
+def _plain(row: Mapping[Any, Any]) -> Row:
+    """A row of pandas in JSON's types."""
+    found = {}
+    for name, value in row.items():
+        if isinstance(value, np.ndarray):
+            value = value.tolist()
+        missing = isinstance(value, float) and math.isnan(value)
+        found[str(name)] = None if missing else value
+    return found

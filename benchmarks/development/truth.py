@@ -5,15 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cache, cached_property
+from functools import cached_property
 from itertools import product
 
 import torch
 from torch import Tensor
 
-from benchmarks.development.cases import CASES, Case
-from benchmarks.experiments.tournament.judge import best_decision
-from benchmarks.experiments.tournament.laws import Ball, LawOfTheData
+from benchmarks.development.cases import CASES
+from benchmarks.study.cases import Case
+from benchmarks.study.laws import Ball, LawOfTheData
+from benchmarks.study.truth import Scale, best_decision, truths
 from botorch_drbo.sampling import sobol
 from botorch_drbo.schedules import SpreadRadius
 from botorch_drbo.test_functions import RobustTestFunction
@@ -23,28 +24,6 @@ NUM_CONTEXTS = 2**11  # of the true law, in all expectations
 _NUM_GUESSES = 2**8  # decisions of a blind guess
 _NUM_PAIRS = 2**6  # decisions, and contexts, whose outcomes give the spread
 _TOLD = 15  # contexts that set the radius of the worst case
-
-
-@dataclass(frozen=True)
-class Scale:
-    """From values to losses: 0 for the best fixed decision, 100 for a blind guess.
-
-    Args:
-        best: The value of the best decision.
-        guess: The mean value of random decisions.
-    """
-
-    best: float
-    guess: float
-
-    def loss(self, value: float) -> float:
-        """The loss of a value, in percent.
-
-        Example:
-            >>> Scale(best=2.0, guess=-2.0).loss(1.0)
-            25.0
-        """
-        return 100.0 * (self.best - value) / (self.best - self.guess)
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,17 +142,5 @@ class _Part:
         return self.truth.function.expected_value(self.whole(X), num=num)
 
 
-def truth_of(name: str, seed: int) -> Truth:
-    """What is true of a case under a seed, kept while the process lives.
-
-    Args:
-        name: A key of ``CASES``.
-        seed: Of the run; a function that is not random is the same under all.
-    """
-    return _truth(name, seed if CASES[name].random else 0)
-
-
-@cache
-def _truth(name: str, seed: int) -> Truth:
-    case = CASES[name]
-    return Truth(case, case.make(seed))
+truth_of = truths(CASES, lambda case, seed: Truth(case, case.make(seed)))
+"""What is true of a case under a seed."""

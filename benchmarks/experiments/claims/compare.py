@@ -8,7 +8,6 @@ from typing import Any
 
 import pandas as pd
 
-from benchmarks.development.compare import lower
 from benchmarks.experiments.claims.cases import CASES, half_of
 from benchmarks.experiments.claims.picks import (
     CLAIMS,
@@ -20,8 +19,8 @@ from benchmarks.experiments.claims.picks import (
     tense,
 )
 from benchmarks.experiments.claims.rules import OPTIONS
-from benchmarks.experiments.tournament.compare import Comparison, compare
 from benchmarks.run.statistics import holm
+from benchmarks.study.compare import Comparison, compare, lower
 
 _CERTAIN = 1.96  # standard errors
 

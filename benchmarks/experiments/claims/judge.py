@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from functools import partial
 from typing import Any
 
 import pandas as pd
 import torch
 
 from benchmarks.experiments.claims.cases import CASES
-from benchmarks.experiments.claims.learn import COMMON, INITIAL
+from benchmarks.experiments.claims.learn import COMMON
 from benchmarks.experiments.claims.truth import RARE, SETTLED, SHIFTED, truth_of
-from benchmarks.run.engine import one_thread
-from benchmarks.run.parallel import in_parallel
-from benchmarks.run.storage import RunKey, runs_of
+from benchmarks.study import judge as study
+from benchmarks.study.cases import INITIAL
 
 LAWS = {SETTLED: "settled", SHIFTED: "shifted", RARE: "rare"}
 """The law -> the column with the losses under it."""
@@ -36,31 +34,29 @@ def judged(rows: pd.DataFrame, workers: int) -> pd.DataFrame:
         that surrogate; ``gain`` and ``price`` of the robust decision with the function
         known.
     """
-    groups: dict[tuple[str, int], dict[RunKey, pd.DataFrame]] = {}
-    for key, run in runs_of(rows).items():
-        groups.setdefault((key.problem, key.seed), {})[key] = run
-    work = {key: partial(_block, *key, runs) for key, runs in groups.items()}
-    found = dict(in_parallel(work, workers=workers))
-    table = []
-    for key in work:
-        outcome = found[key]
-        if isinstance(outcome, BaseException):
-            raise outcome
-        table += outcome
+    table = pd.DataFrame(study.judged(rows, judge, workers)["losses"])
     places = {case: place for place, case in enumerate(CASES)}
-    table.sort(key=lambda row: (places[row["case"]], row["seed"]))
-    return pd.DataFrame(table)
+    return table.sort_values(
+        ["case", "seed"],
+        key=lambda column: column.replace(places),
+        kind="stable",
+        ignore_index=True,
+    )
 
 
-def _block(
-    case: str, seed: int, runs: Mapping[RunKey, pd.DataFrame]
-) -> list[dict[str, Any]]:
-    with one_thread():
-        return [row for key, run in runs.items() for row in _run(case, seed, key, run)]
+def judge(
+    case: str, seed: int, runs: Mapping[str, pd.DataFrame]
+) -> dict[str, list[dict[str, Any]]]:
+    """The rows of a block."""
+    return {
+        "losses": [
+            row for who, run in runs.items() for row in _run(case, seed, who, run)
+        ]
+    }
 
 
 def _run(
-    case: str, seed: int, key: RunKey, run: pd.DataFrame
+    case: str, seed: int, learner: str, run: pd.DataFrame
 ) -> Iterator[dict[str, Any]]:
     truth = truth_of(case, seed)
     asked = torch.tensor([[*x] for x in run["x"]], dtype=torch.double)
@@ -76,12 +72,12 @@ def _run(
                 yield {
                     "case": case,
                     "seed": seed,
-                    "learner": key.algorithm,
+                    "learner": learner,
                     "told": told,
                     "surrogate": surrogate,
                     "rule": rule,
                     **{LAWS[law]: losses[law][place] for law in LAWS},
-                    "regret": None if key.algorithm == COMMON else sum(own) / len(own),
+                    "regret": None if learner == COMMON else sum(own) / len(own),
                     "beyond_settled": found["settled"],
                     "beyond_shifted": found["shifted"],
                     "gain": truth.known.gain,

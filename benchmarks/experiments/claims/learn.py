@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, cast
@@ -18,11 +16,12 @@ from benchmarks.development.learn import SEARCH
 from benchmarks.experiments.claims.cases import CASES
 from benchmarks.experiments.claims.rules import METHODS, RULES, Rule, recommend
 from benchmarks.experiments.claims.truth import SHIFTED, truth_of
-from benchmarks.experiments.tournament.laws import Law
 from benchmarks.run.config import ConfigError
 from benchmarks.run.storage import Row, RunKey
 from benchmarks.run.world import World
-from botorch_drbo._validation import did_you_mean
+from benchmarks.study.cases import INITIAL, check_names
+from benchmarks.study.laws import Law
+from benchmarks.study.play import play
 from botorch_drbo.problem import History, SearchSpace
 from botorch_drbo.randomness import derive_seed
 from botorch_drbo.recipes import Recipe, make_recipe
@@ -30,7 +29,6 @@ from botorch_drbo.sampling import sobol_in_box
 from botorch_drbo.surrogate.by_name import as_surrogate
 from botorch_drbo.surrogate.fit import fit_outcomes
 
-INITIAL = 5  # random decisions at the start of a run, the same for all
 CHECKPOINTS = (15, 30, 60)
 FIRST_SEED = 1  # with 0 the code was tried
 _NUM_FRESH = 2**6  # outcomes that are predicted
@@ -121,35 +119,27 @@ class Task:
         ``found`` is what was recommended after this outcome, in JSON: see ``_found``;
         None where that is not asked.
         """
-        truth = truth_of(self.case, self.seed)
-        function, recipe = truth.function, self.algorithm()
-        world = World(function, self.case, self.seed, salt="")
-        space = SearchSpace(function.bounds, function.context_bounds)
-        rows = list(done)
-        for step in range(len(done), self.rounds):
-            seconds, c = 0.0, world.context(step)
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # of line searches that stop at a kink
-                if self.learner == COMMON or step < INITIAL:
-                    x = world.initial_decision(step)
-                else:
-                    start = time.process_time()
-                    seed = derive_seed(self.seed, 0, step)
-                    x = recipe.propose(history_of(rows), space, seed=seed)
-                    seconds = time.process_time() - start
-                rows.append(
-                    {
-                        "iteration": step,
-                        "x": x.flatten().tolist(),
-                        "c": c.flatten().tolist(),
-                        "y": world.outcome(step, x, c).item(),
-                        "seconds": seconds,
-                        "found": None,
-                    }
-                )
-                if step + 1 in CHECKPOINTS:
-                    rows[-1]["found"] = json.dumps(self._found(history_of(rows), space))
-            yield rows[-1]
+        function = truth_of(self.case, self.seed).function
+        space = CASES[self.case].space(function)
+
+        def seed_of(step: int) -> int | None:
+            asks = self.learner != COMMON and step >= INITIAL
+            return derive_seed(self.seed, 0, step) if asks else None
+
+        def found(row: Row, told: History) -> Row:
+            if told.t not in CHECKPOINTS:
+                return {"found": None}
+            return {"found": json.dumps(self._found(told, space))}
+
+        yield from play(
+            self.algorithm(),
+            space,
+            World(function, self.case, self.seed, salt=""),
+            done,
+            self.rounds,
+            seed_of=seed_of,
+            after=found,
+        )
 
     def _found(self, history: History, space: SearchSpace) -> dict[str, Any]:
         """Surrogate -> the decisions of its rules, and the shares beyond two sd.
@@ -196,15 +186,6 @@ def share_beyond(model: Model, X: Tensor, C: Tensor, Y: Tensor) -> float:
     return ((Y - mean.squeeze(-1)).square() > 4.0 * variance).double().mean().item()
 
 
-def history_of(rows: Sequence[Row]) -> History:
-    """What was told."""
-    X, C, Y = (
-        torch.tensor([row[name] for row in rows], dtype=torch.double)
-        for name in ("x", "c", "y")
-    )
-    return History(X=X, C=C, Y=Y.unsqueeze(-1), contexts=C)
-
-
 def tasks_of(
     learners: Sequence[str],
     cases: Sequence[str],
@@ -225,12 +206,7 @@ def tasks_of(
     Raises:
         ConfigError: Unknown names, or too few outcomes for a recommendation.
     """
-    for names, known in ((learners, LEARNERS), (cases, CASES)):
-        for name in set(names) - set(known):
-            raise ConfigError(
-                f"The claims know no {name!r}.{did_you_mean(name, known)} The choices "
-                f"are {', '.join(known)}."
-            )
+    check_names("The claims know", (learners, LEARNERS), (cases, CASES))
     if min(rounds, common) < CHECKPOINTS[0]:
         raise ConfigError(
             f"Recommendations are made after {CHECKPOINTS} outcomes, so a run must "

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
-from pyarrow import parquet
 from rich.console import Console
 
 from benchmarks.experiments.claims.cases import CASES
@@ -15,10 +13,12 @@ from benchmarks.experiments.claims.judge import judged
 from benchmarks.experiments.claims.learn import CHECKPOINTS, LEARNERS, Task
 from benchmarks.experiments.claims.report import make_report
 from benchmarks.run.display import report_failures, run_with_lines, show
-from benchmarks.run.storage import RunKey, collect_runs, load, run_file
+from benchmarks.run.storage import RunKey, collect_runs, load, rounds_kept
+from benchmarks.study.judge import with_the_others
 
 LOSSES, REPORT = "claims.parquet", "claims.md"
 _ATTRS = ("commit", "machine", "versions")  # what made the runs of a table
+_RUN = ["case", "seed", "learner", "told"]
 
 
 def play(
@@ -42,52 +42,15 @@ def play(
     failures: dict[RunKey, BaseException] = {}
     if not report_only:
         failures = run_with_lines(tasks, work, workers=workers, console=console)
-        rows, about = load(collect_runs(_lengths(tasks, work), work, {}))
+        kept = {task.key: rounds_kept(work, task.key) for task in tasks}
+        kept = {key: n for key, n in kept.items() if n >= CHECKPOINTS[0]}
+        rows, about = load(collect_runs(kept, work, {}))
         table = judged(rows, workers)
         table.attrs = {name: about[name] for name in _ATTRS}
         if (out / LOSSES).exists():
-            table = with_the_others(table, pd.read_parquet(out / LOSSES))
+            before = pd.read_parquet(out / LOSSES)
+            table = with_the_others(table, before, _RUN, [*CASES, *LEARNERS])
         table.to_parquet(out / LOSSES, index=False)
     table = pd.read_parquet(out / LOSSES)
     show(make_report(table), out / REPORT, console)
     return report_failures(failures)
-
-
-def with_the_others(table: pd.DataFrame, before: pd.DataFrame) -> pd.DataFrame:
-    """The losses of these runs, and others that were there before.
-
-    These are of other runs, or of more outcomes of the same runs.
-
-    Args:
-        table: Of ``judged``.
-        before: The same of an earlier call, perhaps of other learners or cases.
-
-    Returns:
-        By case and seed; its ``attrs`` have each commit, machine and version once.
-    """
-    run = ["case", "seed", "learner", "told"]
-    made = table.set_index(run).index
-    others: Any = before[~before.set_index(run).index.isin(made)]
-    found: Any = pd.concat([others, table])
-    places = {name: place for place, name in enumerate([*CASES, *LEARNERS])}
-    found = found.sort_values(
-        run, key=lambda column: column.replace(places), kind="stable"
-    )
-    earlier = before.attrs if len(others) else {}
-    found.attrs = {
-        name: [*(old := earlier.get(name, [])), *(e for e in new if e not in old)]
-        for name, new in table.attrs.items()
-    }
-    return found.reset_index(drop=True)
-
-
-def _lengths(tasks: Sequence[Task], work: Path) -> dict[RunKey, int]:
-    """The runs that have a recommendation, and how many outcomes they have."""
-    found = {}
-    for task in tasks:
-        path = run_file(work, task.key)
-        if path.exists():
-            number = parquet.read_metadata(path).num_rows
-            if number >= CHECKPOINTS[0]:
-                found[task.key] = number
-    return found

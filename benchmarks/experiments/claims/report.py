@@ -32,12 +32,11 @@ from benchmarks.experiments.claims.tables import (
     case_by_case,
     cases_lines,
     claims_table,
-    difference_text,
-    p_text,
     rules_table,
     tested_text,
 )
 from benchmarks.run.report import Report, Table
+from benchmarks.study.compare import p_text
 
 
 def make_report(table: pd.DataFrame) -> Report:
@@ -123,11 +122,11 @@ def _later(table: pd.DataFrame) -> Iterator[str]:
         return
     yield "## Two questions, added before the runs of 60 outcomes"
     yield (
-        f"1. {claim.text}: {difference_text(saved)} ({blocks_text(saved)}, "
+        f"1. {claim.text}: {saved} ({blocks_text(saved)}, "
         f"{saved.wins} lower, p {p_text(saved.p)}): "
         f"**{verdict_of(claim, saved, saved.p)}**.\n"
         "2. What *robust* costs there if nothing shifts, after 60 outcomes less after "
-        f"30: {difference_text(dearer)} ({blocks_text(dearer)}, {dearer.wins} lower, p "
+        f"30: {dearer} ({blocks_text(dearer)}, {dearer.wins} lower, p "
         f"{p_text(dearer.p)})."
     )
 
@@ -186,9 +185,9 @@ def _ignorance(table: pd.DataFrame) -> Iterator[str | Table]:
         return
     yield (
         f"Chosen: *{found.chosen}*. On half B, less *robust*: "
-        f"{difference_text(found.settled)} if nothing shifts "
+        f"{found.settled} if nothing shifts "
         f"({blocks_text(found.settled)}, one-sided p {p_text(found.p)}), "
-        f"{difference_text(found.shifted)} under the shift where there is tension "
+        f"{found.shifted} under the shift where there is tension "
         f"({blocks_text(found.shifted)}). It "
         f"**{'is shipped' if found.ships else 'is not shipped'}**."
     )

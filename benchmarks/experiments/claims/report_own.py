@@ -16,12 +16,11 @@ from benchmarks.experiments.claims.tables import (
     case_by_case,
     cases_lines,
     claims_table,
-    difference_text,
-    p_text,
     rules_table,
     tested_text,
 )
 from benchmarks.run.report import Table
+from benchmarks.study.compare import p_text
 
 _METHOD = {COMMON: "`random`", "erbo, botorch": "`erbo` with botorch"}
 
@@ -113,7 +112,7 @@ def _blocks_of(table: pd.DataFrame, told: int) -> str:
                 mean = by_case(rows["regret"])
                 text += f", regret {mean:.1f}"
                 if name != "erbo" and regret is not None:
-                    less = difference_text(regret)
+                    less = str(regret)
                     text += f" ({less} less `erbo`'s, p {p_text(regret.p)})"
             lines.append(f"- {text}")
     if own("erbo, botorch", told).of(table).shape[0]:
@@ -124,6 +123,6 @@ def _blocks_of(table: pd.DataFrame, told: int) -> str:
             lines.append(
                 "- `erbo` less `erbo` with botorch, nothing shifts, on the cases that "
                 f"are not in the development set ({blocks_text(new)}): "
-                f"{difference_text(new)}, p {p_text(new.p)}, not corrected"
+                f"{new}, p {p_text(new.p)}, not corrected"
             )
     return "\n".join(lines)

@@ -25,9 +25,9 @@ from benchmarks.experiments.claims.picks import (
     tense,
 )
 from benchmarks.experiments.claims.rules import RULES
-from benchmarks.experiments.tournament.compare import Comparison
 from benchmarks.run.report import Table
 from benchmarks.run.statistics import holm, wilcoxon
+from benchmarks.study.compare import Comparison, p_text
 
 GROUPS: Mapping[str, Cases] = {"with tension": tense, "without": relaxed}
 
@@ -45,7 +45,7 @@ def claims_table(found: Mapping[str, Verdict]) -> Table:
             if v.verdict == "not decided":
                 needed = f"{v.found.blocks_for(v.found.difference)} blocks"
             blocks = f"{blocks_text(v.found)}, {v.found.wins} lower"
-            cells = [blocks, difference_text(v.found), p_text(v.found.p), p_text(v.p)]
+            cells = [blocks, str(v.found), p_text(v.found.p), p_text(v.p)]
         rows.append([name, v.claim.text, *cells, f"**{v.verdict}**", needed])
     head = ["", "claim", "blocks", "difference", "p", "Holm", "verdict"]
     head += ["would show it, if it is as large"]
@@ -98,7 +98,7 @@ def case_by_case(
         ]
         known = [f"{block['price'].mean():+.1f}", f"{-block['gain'].mean():+.1f}"]
         gained = tested_text(gain)
-        row = [name, str(price.blocks), losses[0], difference_text(price), known[0]]
+        row = [name, str(price.blocks), losses[0], str(price), known[0]]
         rows.append([*row, losses[1], gained, known[1]])
     one, other = names
     head = ["case", "seeds", f"nothing shifts: {other} loses", f"{one} less that"]
@@ -159,21 +159,11 @@ def _cells(found: Sequence[Comparison | None]) -> Iterator[str]:
         yield "" if each is None else tested_text(each, next(p))
 
 
-def difference_text(found: Comparison) -> str:
-    """The mean difference and its standard error."""
-    return f"{found.difference:+.1f} ± {found.error:.1f}"
-
-
 def tested_text(found: Comparison, p: float | None = None) -> str:
     """The same with the p value in brackets, or with a corrected one."""
-    return f"{difference_text(found)} ({p_text(found.p if p is None else p)})"
+    return f"{found} ({p_text(found.p if p is None else p)})"
 
 
 def blocks_text(found: Comparison) -> str:
     """How many blocks were compared."""
     return f"{found.blocks} blocks"
-
-
-def p_text(p: float) -> str:
-    """A p value in two digits."""
-    return "< .001" if p < 0.001 else f"{p:.2g}".removeprefix("0")

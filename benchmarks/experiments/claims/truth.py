@@ -7,15 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cached_property
 
 import torch
 from torch import Tensor
 
-from benchmarks.development.truth import Scale
 from benchmarks.experiments.claims.cases import CASES
-from benchmarks.experiments.tournament.judge import search_best
-from benchmarks.experiments.tournament.laws import Ball, Deployment, LawOfTheData
+from benchmarks.study.laws import Ball, Deployment, LawOfTheData
+from benchmarks.study.truth import Scale, search_best, truths
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.sampling import sobol_in_box
 from botorch_drbo.test_functions.base import RobustTestFunction
@@ -112,11 +111,5 @@ class Truth:
         return Known(gain=shifted[0] - shifted[1], price=settled[1] - settled[0])
 
 
-def truth_of(case: str, seed: int) -> Truth:
-    """What is true of a case under a seed, kept while the process lives."""
-    return _truth(case, seed if CASES[case].random else 0)
-
-
-@cache
-def _truth(case: str, seed: int) -> Truth:
-    return Truth(CASES[case].make(seed))
+truth_of = truths(CASES, lambda case, seed: Truth(case.make(seed)))
+"""What is true of a case under a seed."""

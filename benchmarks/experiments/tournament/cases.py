@@ -2,66 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from benchmarks.experiments.tournament.laws import LawOfTheData
-from benchmarks.experiments.tournament.samples import SmoothSample
 from benchmarks.problems import make
+from benchmarks.study.cases import Case, fixed
+from benchmarks.study.laws import LawOfTheData
+from benchmarks.study.samples import SmoothSample
 from botorch_drbo.recipes import Recipe, make_recipe
 from botorch_drbo.test_functions.base import RobustTestFunction
 
-INITIAL = 5  # random decisions at the start of a run, the same for all methods
 FEW = 10  # contexts at the first checkpoint
 DRIFT = 2.0  # standard deviations by which a drifting law has moved at the end
 BASELINE = "erbo"
 
 
-@dataclass(frozen=True)
-class Case:
-    """A problem in which methods learn.
-
-    Args:
-        make: The test function of a seed.
-        drifts: Whether the law moves while the methods learn, to end where the mean has
-            moved badly by two standard deviations.
-        d_c: The number of contexts.
-        noisy: Whether outcomes are.
-    """
-
-    make: Callable[[int], RobustTestFunction]
-    d_c: int
-    drifts: bool = False
-    noisy: bool = False
-
-
-def _fixed(name: str) -> Callable[[int], RobustTestFunction]:
-    return lambda seed: make(name)
-
-
-def _sample(
-    d_x: int, d_c: int, noise_std: float = 0.0
-) -> Callable[[int], RobustTestFunction]:
-    return partial(SmoothSample, d_x, d_c, noise_std=noise_std)
+def _sample(d_x: int, d_c: int, noise_std: float = 0.0) -> Case:
+    make = partial(SmoothSample, d_x, d_c, noise_std=noise_std)
+    return Case(make, random=True, d_c=d_c, noisy=noise_std > 0.0)
 
 
 CASES: Mapping[str, Case] = {
-    "newsvendor": Case(_fixed("newsvendor"), 1),
-    "ackley_2_1": Case(_fixed("ackley_2_1"), 1),
-    "wdrbo_figure1": Case(_fixed("wdrbo_figure1"), 1),
-    "branin_2_2": Case(_fixed("branin_2_2"), 2),
-    "portfolio_normal": Case(_fixed("portfolio_normal"), 2),
-    "smooth_2_2_noisy": Case(_sample(2, 2, noise_std=0.3), 2, noisy=True),
-    "smooth_2_4": Case(_sample(2, 4), 4),
-    "smooth_2_6": Case(_sample(2, 6), 6),
-    "newsvendor_drifting": Case(_fixed("newsvendor"), 1, drifts=True),
-    "branin_2_2_drifting": Case(_fixed("branin_2_2"), 2, drifts=True),
-    "ackley_2_4": Case(_fixed("ackley_2_4"), 4),
-    "hartmann_5_1": Case(_fixed("hartmann_5_1"), 1),
+    "newsvendor": fixed("newsvendor"),
+    "ackley_2_1": fixed("ackley_2_1"),
+    "wdrbo_figure1": fixed("wdrbo_figure1"),
+    "branin_2_2": fixed("branin_2_2", d_c=2),
+    "portfolio_normal": fixed("portfolio_normal", d_c=2),
+    "smooth_2_2_noisy": _sample(2, 2, noise_std=0.3),
+    "smooth_2_4": _sample(2, 4),
+    "smooth_2_6": _sample(2, 6),
+    "newsvendor_drifting": fixed("newsvendor", drifts=True),
+    "branin_2_2_drifting": fixed("branin_2_2", d_c=2, drifts=True),
+    "ackley_2_4": fixed("ackley_2_4", d_c=4),
+    "hartmann_5_1": fixed("hartmann_5_1"),
     "newsvendor_noisy": Case(
-        lambda seed: make("newsvendor", noise_std=0.1), 1, noisy=True
+        lambda seed: make("newsvendor", noise_std=0.1), noisy=True
     ),
 }
 

@@ -9,8 +9,8 @@ import pandas as pd
 import torch
 
 from benchmarks.experiments.tournament.cases import CASES, DRIFT
-from benchmarks.experiments.tournament.judge import best_decision
-from benchmarks.experiments.tournament.laws import Law, LawOfTheData
+from benchmarks.study.laws import Law, LawOfTheData
+from benchmarks.study.truth import best_decision
 
 
 @cache

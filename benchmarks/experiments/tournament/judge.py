@@ -2,67 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from functools import cache
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import pandas as pd
 import torch
 from torch import Tensor
 
-from benchmarks.experiments.tournament.cases import CASES, INITIAL
-from benchmarks.experiments.tournament.laws import Deployment, LawOfTheData
-from benchmarks.run.engine import one_thread
-from botorch_drbo.sampling import sobol, sobol_in_box
+from benchmarks.experiments.tournament.cases import CASES
+from benchmarks.study.cases import INITIAL
+from benchmarks.study.laws import Deployment, LawOfTheData
+from benchmarks.study.truth import best_decision, truths
 from botorch_drbo.test_functions.base import RobustTestFunction
-
-_NUM_GUESSES = 2**9  # decisions of a Sobol set, for the mean of a blind guess
-_NUM_LEADERS = 4
-_NUM_NEAR = 32  # points around each leader
-_ROUNDS = 7
-_SHRINK = 0.4
-
-
-def best_decision(
-    value: Callable[[Tensor], Tensor], bounds: Tensor, starts: Tensor
-) -> tuple[float, float]:
-    """The largest value over a box and the mean of a blind guess: ``search_best``."""
-    return search_best(value, bounds, starts)[1:]
-
-
-def search_best(
-    value: Callable[[Tensor], Tensor], bounds: Tensor, starts: Tensor
-) -> tuple[Tensor, float, float]:
-    """The best decision of a box, its value, and the mean value of a blind guess.
-
-    A search in ever smaller boxes around the best few points: values of a worst case
-    have kinks, which stop a line search.
-
-    Args:
-        value: Decisions ``M x d_x`` to values ``M``.
-        bounds: The box, ``2 x d_x``.
-        starts: Decisions to look at as well, ``k x d_x``.
-
-    Returns:
-        The best decision found, ``d_x``, its value, and the mean over a Sobol set.
-    """
-    side = bounds[1] - bounds[0]
-    guesses = sobol_in_box(_NUM_GUESSES, bounds, 0)
-    values = value(guesses)
-    mean = values.mean().item()
-    points, values = torch.cat([guesses, starts]), torch.cat([values, value(starts)])
-    width = 0.5
-    for number in range(_ROUNDS):
-        top = values.topk(_NUM_LEADERS).indices
-        points, values = points[top], values[top]
-        width *= _SHRINK
-        near = sobol(_NUM_LEADERS * _NUM_NEAR, bounds.shape[-1], number + 1) - 0.5
-        near = near.reshape(_NUM_LEADERS, _NUM_NEAR, -1) * width * side
-        fresh = (points.unsqueeze(1) + near).flatten(0, 1).clamp(bounds[0], bounds[1])
-        points = torch.cat([points, fresh])
-        values = torch.cat([values, value(fresh)])
-    best = values.argmax()
-    return points[best], values[best].item(), mean
 
 
 def judged(
@@ -73,16 +26,16 @@ def judged(
     The loss is 0 for the best fixed decision of a deployment and 1 for the mean of a
     blind guess.
     """
-    function, deployments, anchors = _scales(case, seed)
-    for name, deployment in deployments.items():
-        best, guess = anchors[name]
+    truth = truth_of(case, seed)
+    for name, deployment in truth.deployments.items():
+        best, guess = truth.anchors[name]
         taken = [
             (method, iteration + 1, [*x])
             for method, run in runs.items()
             for iteration, x in run.set_index("iteration").recommended.dropna().items()
         ]
         X = torch.tensor([x for _, _, x in taken], dtype=torch.double)
-        values = deployment.value(function, X).tolist()
+        values = deployment.value(truth.function, X).tolist()
         for (method, checkpoint, _), value in zip(taken, values, strict=True):
             yield {
                 "case": case,
@@ -101,12 +54,11 @@ def learning(
     case: str, seed: int, runs: Mapping[str, pd.DataFrame]
 ) -> Iterator[dict[str, Any]]:
     """One row for each method and step: what happened, and the regret."""
-    function = CASES[case].make(seed)
-    _, _, anchors = _scales(case, seed)
-    best, guess = next(iter(anchors.values()))
+    truth = truth_of(case, seed)
+    best, guess = next(iter(truth.anchors.values()))
     for method, run in runs.items():
         X = torch.tensor([[*x] for x in run.x], dtype=torch.double)
-        regrets = (best - function.expected_value(X)) / (best - guess)
+        regrets = (best - truth.function.expected_value(X)) / (best - guess)
         for row, regret in zip(run.to_dict("records"), regrets.tolist(), strict=True):
             yield {
                 "case": case,
@@ -122,45 +74,46 @@ def learning(
             }
 
 
-def judged_seed(
+def judge(
     case: str, seed: int, runs: Mapping[str, pd.DataFrame]
-) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """The losses and the steps of one case and seed, on one thread.
+) -> dict[str, list[dict[str, Any]]]:
+    """The losses and the steps of a block.
 
     Args:
         case: A key of ``CASES``.
         seed: The seed.
         runs: Method -> the rows of its run.
     """
-    with one_thread():
-        return list(judged(case, seed, runs)), list(learning(case, seed, runs))
+    return {
+        "losses": list(judged(case, seed, runs)),
+        "steps": list(learning(case, seed, runs)),
+    }
 
 
-Anchors = Mapping[str, tuple[float, float]]
+@dataclass(frozen=True, eq=False)
+class Truth:
+    """A function, and everything that decisions are judged by."""
 
+    function: RobustTestFunction
 
-def _scales(
-    case: str, seed: int
-) -> tuple[RobustTestFunction, Mapping[str, Deployment], Anchors]:
-    """The function, its deployments, and the best and the blind value of each."""
-    function = CASES[case].make(seed)
-    # A fixed function is the same under all seeds.
-    return _anchored(case, seed if function.name.startswith("smooth") else 0)
+    @cached_property
+    def deployments(self) -> Mapping[str, Deployment]:
+        """The laws and balls; the first is the law of the data."""
+        return LawOfTheData(self.function).deployments()
 
-
-@cache
-def _anchored(
-    case: str, seed: int
-) -> tuple[RobustTestFunction, Mapping[str, Deployment], Anchors]:
-    function = CASES[case].make(seed)
-    deployments = LawOfTheData(function).deployments()
-    known = function.optimal_decision.unsqueeze(0)
-    anchors: dict[str, tuple[float, float]] = {}
-    with torch.no_grad():
-        for name, deployment in deployments.items():
+    @cached_property
+    def anchors(self) -> Mapping[str, tuple[float, float]]:
+        """The best and the blind value of each."""
+        known, anchors = self.function.optimal_decision.unsqueeze(0), {}
+        for name, deployment in self.deployments.items():
 
             def value(X: Tensor, judge: Deployment = deployment) -> Tensor:
-                return judge.value(function, X)
+                return judge.value(self.function, X)
 
-            anchors[name] = best_decision(value, function.bounds, known)
-    return function, deployments, anchors
+            with torch.no_grad():
+                anchors[name] = best_decision(value, self.function.bounds, known)
+        return anchors
+
+
+truth_of = truths(CASES, lambda case, seed: Truth(case.make(seed)))
+"""What is true of a case under a seed."""

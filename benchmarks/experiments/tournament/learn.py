@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-import time
-import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import torch
-from torch import Tensor
 
-from benchmarks.experiments.tournament.cases import (
-    CASES,
-    DRIFT,
-    INITIAL,
-    METHODS,
-    Size,
-)
-from benchmarks.experiments.tournament.laws import LawOfTheData
+from benchmarks.experiments.tournament.cases import CASES, DRIFT, METHODS, Size
 from benchmarks.run.storage import Row, RunKey
 from benchmarks.run.world import World
-from botorch_drbo.optimizer import RobustOptimizer
+from benchmarks.study.cases import INITIAL
+from benchmarks.study.laws import LawOfTheData
+from benchmarks.study.play import play
+from botorch_drbo.problem import History
+from botorch_drbo.randomness import derive_seed
 from botorch_drbo.recipes import Recipe
 
 
@@ -40,7 +34,7 @@ class Task:
     method: str
     seed: int
     size: Size
-    resumable: ClassVar[bool] = False
+    resumable: ClassVar[bool] = True
 
     @property
     def key(self) -> RunKey:
@@ -71,39 +65,35 @@ class Task:
         """A row for each outcome."""
         case, size = CASES[self.case], self.size
         function = case.make(self.seed)
-        world = World(function, self.case, self.seed, salt="")
-        drift = torch.zeros(size.contexts, function.d_c, dtype=torch.double)
+        recipe, space = self.algorithm(), case.space(function)
+        drift = None
         if case.drifts:
             data = LawOfTheData(function)
             progress = torch.linspace(0, DRIFT, size.contexts, dtype=torch.double)
             drift = progress[:, None] * data.deviation * data.adverse_direction()
-        optimizer = RobustOptimizer(
-            self.algorithm(),
-            function.bounds,
-            function.context_bounds,
-            seed=self.seed,
-            num_initial=0,  # the world gives the first decisions, to all the same
+
+        # Seeds are those of an optimiser that is told the first decisions.
+        def seed_of(step: int) -> int | None:
+            asked = step - INITIAL
+            return None if asked < 0 else derive_seed(self.seed, 1, asked)
+
+        def recommended(row: Row, told: History) -> Row:
+            if told.t not in size.checkpoints:
+                return {"recommended": None}
+            seed = derive_seed(self.seed, 2, max(0, told.t - INITIAL))
+            x = recipe.recommend(told, space, seed=seed).x
+            return {"recommended": x.tolist()}
+
+        yield from play(
+            recipe,
+            space,
+            World(function, self.case, self.seed, salt=""),
+            done,
+            size.contexts,
+            seed_of=seed_of,
+            after=recommended,
+            drift=drift,
         )
-        for step in range(size.contexts):
-            asked, recommended = step >= INITIAL, None
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # of line searches that stop at a kink
-                start = time.perf_counter()
-                x = optimizer.ask() if asked else world.initial_decision(step)
-                seconds = time.perf_counter() - start if asked else 0.0
-                c = _clipped(world.context(step) + drift[step], function.context_bounds)
-                y = world.outcome(step, x, c)
-                optimizer.tell(x, c, y, closes_pending=asked)
-                if step + 1 in size.checkpoints:
-                    recommended = optimizer.recommend().x.tolist()
-            yield {
-                "iteration": step,
-                "x": x.flatten().tolist(),
-                "c": c.flatten().tolist(),
-                "y": y.item(),
-                "seconds": seconds,
-                "recommended": recommended,
-            }
 
 
 def tasks_of(size: Size, methods: Sequence[str]) -> list[Task]:
@@ -115,7 +105,3 @@ def tasks_of(size: Size, methods: Sequence[str]) -> list[Task]:
         for method in methods
         if CASES[case].d_c <= METHODS[method].max_contexts
     ]
-
-
-def _clipped(c: Tensor, box: Tensor) -> Tensor:
-    return c.clamp(box[0], box[1])

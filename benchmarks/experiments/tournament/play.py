@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 from rich.console import Console
 
 from benchmarks.experiments.tournament.cases import CASES, METHODS, SIZES
-from benchmarks.experiments.tournament.judge import judged_seed
-from benchmarks.experiments.tournament.learn import Task, tasks_of
+from benchmarks.experiments.tournament.judge import judge
+from benchmarks.experiments.tournament.learn import tasks_of
 from benchmarks.experiments.tournament.report import make_report
 from benchmarks.run.config import ConfigError
 from benchmarks.run.display import report_failures, run_with_lines, show
-from benchmarks.run.parallel import in_parallel
 from benchmarks.run.storage import RunKey, collect_runs, load, runs_of
-from botorch_drbo._validation import did_you_mean
+from benchmarks.study.cases import check_names
+from benchmarks.study.judge import judged
 
 
 def play(
@@ -45,12 +45,9 @@ def play(
     Raises:
         ConfigError: Unknown names, or there is no seed that all have finished.
     """
-    for names, known in ((methods, METHODS), (only, CASES), ([size], SIZES)):
-        for name in set(names) - set(known):
-            raise ConfigError(
-                f"The tournament knows no {name!r}.{did_you_mean(name, known)} The "
-                f"choices are {sorted(known)}."
-            )
+    check_names(
+        "The tournament knows", (methods, METHODS), (only, CASES), ([size], SIZES)
+    )
     plan, console = SIZES[size], Console()
     if only:
         plan = plan.of(tuple(only))
@@ -59,39 +56,19 @@ def play(
     if not report_only:
         failures = run_with_lines(tasks, out, workers=workers, console=console)
     rows, about = load(collect_runs({t.key: t.rounds for t in tasks}, out, {}))
-    losses, steps = _judge_all(tasks, rows, workers)
-    if losses.empty:
+    there = runs_of(rows)
+    partly = {(t.case, t.seed) for t in tasks if t.key not in there}
+    blocks = zip(rows["problem"], rows["seed"], strict=True)
+    whole: Any = rows[[block not in partly for block in blocks]]
+    if whole.empty:
         raise ConfigError(
             f"There is no seed in {out} that all methods have finished: run the same "
             "command without --report."
         )
-    for name, table in (("losses", losses), ("steps", steps)):
+    tables = {k: pd.DataFrame(v) for k, v in judged(whole, judge, workers).items()}
+    for name, table in tables.items():
         table.attrs["commit"] = about["commit"]
         table.to_parquet(out / f"{name}.parquet", index=False)
     command = f"python -m benchmarks tournament --size {size}"
-    show(make_report(losses, steps, command), out / "report.md", console)
+    show(make_report(**tables, command=command), out / "report.md", console)
     return report_failures(failures)
-
-
-def _judge_all(
-    tasks: Sequence[Task], rows: pd.DataFrame, workers: int
-) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The losses and the steps of the seeds that are whole, in the order of tasks."""
-    runs = runs_of(rows)
-    groups: dict[tuple[str, int], list[Task]] = {}
-    for task in tasks:
-        groups.setdefault((task.case, task.seed), []).append(task)
-    work = {
-        key: partial(judged_seed, *key, {t.method: runs[t.key] for t in members})
-        for key, members in groups.items()
-        if all(task.key in runs for task in members)
-    }
-    found = dict(in_parallel(work, workers=workers))
-    losses, steps = [], []
-    for key in work:
-        outcome = found[key]
-        if isinstance(outcome, BaseException):
-            raise outcome
-        losses += outcome[0]
-        steps += outcome[1]
-    return pd.DataFrame(losses), pd.DataFrame(steps)

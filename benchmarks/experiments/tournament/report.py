@@ -14,13 +14,12 @@ from benchmarks.experiments.tournament.cases import BASELINE, CASES
 from benchmarks.experiments.tournament.compare import (
     SETTLED,
     WHILE_LEARNING,
-    Comparison,
-    compare,
     frames,
 )
 from benchmarks.experiments.tournament.drift import drifting_regrets
 from benchmarks.run.report import Report, Table
 from benchmarks.run.statistics import rank
+from benchmarks.study.compare import Comparison, compare, p_text
 
 _POINTS = 5.0  # that are worth to be told
 _MOVED = "mean moves 2 sd, badly"
@@ -107,8 +106,8 @@ def advice_table(results: Results) -> Table:
             take = f"`{BASELINE}` (`{best}` is not significantly better)"
         saves, price = ["", ""], ""
         if best != BASELINE:
-            saves = [f"{-c.difference:.1f} ± {c.error:.1f}", _p(c.p)]
-            price = f"{settled[best].difference:+.1f} ± {settled[best].error:.1f}"
+            saves = [f"{-c.difference:.1f} ± {c.error:.1f}", p_text(c.p)]
+            price = str(settled[best])
         rows.append([about, take, f"{c.loss:.1f} ({base.loss:.1f})", *saves, price])
     head = ["after the data, your world ...", "take", "its loss (erbo's)", "it saves"]
     head += ["p", "price if nothing shifts"]
@@ -134,7 +133,7 @@ def methods_table(results: Results) -> Table:
                 for name, c in found.items()
             )
         two = [rows[SETTLED], rows[_MOVED]]
-        cells = [f"{c.difference:+.1f} ± {c.error:.1f}" for c in two]
+        cells = [str(c) for c in two]
         need = " and ".join(str(c.blocks_for(_POINTS)) for c in two)
         blocks = str(two[0].blocks)
         groups[sign].append([f"`{method}`", *cells, verdict, blocks, need])
@@ -173,8 +172,8 @@ def drifting_table(steps: pd.DataFrame) -> Table:
     rows = []
     for method in sorted(found, key=lambda name: found[name].loss):
         c = found[method]
-        less = "" if method == BASELINE else f"{c.difference:+.1f} ± {c.error:.1f}"
-        p = "" if method == BASELINE else _p(c.p)
+        less = "" if method == BASELINE else str(c)
+        p = "" if method == BASELINE else p_text(c.p)
         halves_of = [f"{part[method].mean():.1f}" for part in parts.values()]
         rows.append([f"`{method}`", f"{c.loss:.1f}", *halves_of, less, p])
     head = ["method", "regret a round", *halves, f"less that of {BASELINE}", "p"]
@@ -195,7 +194,7 @@ def difference_table(results: Results, seconds: Mapping[str, float]) -> Table:
             elif method == BASELINE:
                 cells.append(f"loss {c.loss:.1f}")
             else:
-                text = f"{c.difference:+.1f} ± {c.error:.1f}"
+                text = str(c)
                 cells.append(f"**{text}**" if c.significant else text)
         rows.append([*cells, f"{seconds[method]:.2g}"])
     return Table(head, rows)
@@ -264,10 +263,6 @@ def _case_table(name: str, frame: pd.DataFrame) -> Table:
         rows.append([method, *cells])
     title = f"**{name}** (loss in percent, mean ± standard error over seeds)"
     return Table(["method", *cases], rows, title)
-
-
-def _p(p: float) -> str:
-    return "< .001" if p < 0.001 else f"{p:.2g}".removeprefix("0")
 
 
 def _differences(results: Results) -> Figure:
