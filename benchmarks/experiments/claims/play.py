@@ -18,7 +18,8 @@ from benchmarks.study.judge import with_the_others
 
 LOSSES, REPORT = "claims.parquet", "claims.md"
 _ATTRS = ("commit", "machine", "versions")  # what made the runs of a table
-_RUN = ["case", "seed", "learner", "told"]
+RUN = ["case", "seed", "learner", "told"]
+ORDER = [*CASES, *LEARNERS]
 
 
 def play(
@@ -49,7 +50,7 @@ def play(
         table.attrs = {name: about[name] for name in _ATTRS}
         if (out / LOSSES).exists():
             before = pd.read_parquet(out / LOSSES)
-            table = with_the_others(table, before, _RUN, [*CASES, *LEARNERS])
+            table = with_the_others(table, before, RUN, ORDER)
         table.to_parquet(out / LOSSES, index=False)
     table = pd.read_parquet(out / LOSSES)
     show(make_report(table), out / REPORT, console)

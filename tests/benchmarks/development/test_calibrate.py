@@ -15,8 +15,9 @@ from benchmarks.development import promises as module
 from benchmarks.development import random_rows
 from benchmarks.development.calibrate import calibration_report, promise_cells
 from benchmarks.development.cases import CASES
-from benchmarks.development.learn import SEARCH, Task, history_of, learn
+from benchmarks.development.learn import SEARCH, Task
 from benchmarks.development.promises import KeptPromises, promises, true_worst_case
+from benchmarks.development.store import history_of, run_of
 from benchmarks.development.truth import truth_of
 from botorch_drbo.optimizer import RobustOptimizer
 from botorch_drbo.schedules import SpreadRadius
@@ -53,7 +54,8 @@ def test_the_true_worst_case_is_that_of_a_linear_program(name, radius, monkeypat
 
 @pytest.fixture(scope="module")
 def run():
-    return learn(Task("six_hump_camel", "erbo", "botorch", 0), 10)
+    task = Task("six_hump_camel", "erbo", "botorch", 0, rounds=10)
+    return run_of(task, list(task.play([])))
 
 
 def test_promises_are_those_of_recommendations(run):
@@ -113,7 +115,8 @@ def test_both_halves_are_pooled_where_both_are_there():
         for promised in ("expected", "worst")
     )
     assert calibration_report([], table).count("###") == 0  # of no runs
-    run = learn(Task("six_hump_camel", "erbo", "botorch", 0), 15)
+    task = Task("six_hump_camel", "erbo", "botorch", 0, rounds=15)
+    run = run_of(task, list(task.play([])))
     text = calibration_report([run], table)
     for group, cells in {
         "half A": "2 | 100% ± 0",

@@ -12,8 +12,9 @@ from scipy.special import gamma, kv
 
 from benchmarks.development.cases import CASES, half_of
 from benchmarks.development.formulas import PROBLEMS
-from benchmarks.development.samples import CategorySample, PriorSample, Waves
-from benchmarks.development.truth import Scale, truth_of
+from benchmarks.development.truth import truth_of
+from benchmarks.study.samples import CategorySample, PriorSample, Waves
+from benchmarks.study.truth import Scale
 from botorch_drbo.test_functions.problems import ClosedForm
 from tests.data import with_data
 

@@ -9,8 +9,9 @@ import pytest
 from scipy import stats
 
 from benchmarks.development import report as module
-from benchmarks.development.compare import asks, difference, ends, lower, verdict
-from benchmarks.development.learn import INITIAL
+from benchmarks.development.compare import against_baseline, asks, ends, verdict
+from benchmarks.study.cases import INITIAL
+from benchmarks.study.compare import lower
 
 HALF = {"ackley_2_1": "A", "bowl_3_1": "B"}
 
@@ -78,7 +79,7 @@ def test_asks_count_for_the_next_checkpoint():
 
 def test_differences_are_paired_by_block():
     losses = {"A": {"botorch": [10, 50, 30], "matern": [8, 49, 25]}}
-    d = difference(table(losses), "matern", "loss")
+    d = against_baseline(table(losses), "matern", "loss")
     gaps = np.array([-2.0, -1.0, -5.0])
     assert d is not None
     assert (d.wins, d.blocks) == (3, 3)
@@ -89,10 +90,10 @@ def test_differences_are_paired_by_block():
 
 def test_blocks_that_one_lacks_do_not_count():
     losses = {"A": {"botorch": [10, 50, 30], "matern": [8, 49]}}
-    d = difference(table(losses), "matern", "loss")
+    d = against_baseline(table(losses), "matern", "loss")
     assert d is not None
     assert d.blocks == 2
-    assert difference(table(losses), "three", "loss") is None
+    assert against_baseline(table(losses), "three", "loss") is None
 
 
 def test_the_test_is_one_sided():

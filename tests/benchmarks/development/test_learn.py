@@ -1,6 +1,7 @@
 """Runs on the development set: what they hold, and how they are gone on with."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,26 +9,34 @@ import torch
 from botorch.models import SingleTaskGP
 from scipy import stats
 
-from benchmarks.development import learn as module
-from benchmarks.development.learn import INITIAL, SEARCH, Task, learn, prediction
+from benchmarks.development.learn import SEARCH, Task, prediction
+from benchmarks.development.store import run_of
 from benchmarks.development.truth import truth_of
+from benchmarks.run.storage import Row
+from benchmarks.study.cases import INITIAL
 from botorch_drbo.problem import History, SearchSpace
 from botorch_drbo.randomness import derive_seed
 from botorch_drbo.recipes import make_recipe, model_based
 
-TASK = Task("six_hump_camel", "erbo", "botorch", 0)
+TASK = Task("six_hump_camel", "erbo", "botorch", 0, rounds=10)
+
+
+def learn(task: Task, done: list[Row] | None = None) -> Row:
+    """The run of a task that goes on after some rows."""
+    before = done or []
+    return run_of(task, [*before, *task.play(before)])
 
 
 @pytest.fixture(scope="module")
-def run() -> module.Row:
-    return learn(TASK, 10)
+def run() -> Row:
+    return learn(TASK)
 
 
 def tensor(values: object) -> torch.Tensor:
     return torch.tensor(values, dtype=torch.double)
 
 
-def history(run: module.Row, told: int) -> History:
+def history(run: Row, told: int) -> History:
     X, C = (tensor(run[name][:told]) for name in ("x", "c"))
     Y = tensor(run["y"][:told]).unsqueeze(-1)
     return History(X=X, C=C, Y=Y, contexts=C)
@@ -79,35 +88,37 @@ def test_data_are_fitted_once(monkeypatch):
         return fit(*args, **kwargs)
 
     monkeypatch.setattr(model_based, "fit_outcomes", counted)
-    learn(TASK, 11)
+    learn(replace(TASK, rounds=11))
     # 6 asks; the recommendation after 10 outcomes takes the fit of the sixth
     assert len(calls) == 6
 
 
 def test_a_run_that_goes_on_is_that_which_was_not_interrupted(run):
-    whole = learn(TASK, 12)
-    longer = learn(TASK, 12, run)
+    whole = learn(replace(TASK, rounds=12))
+    first = list(TASK.play([]))
+    longer = learn(replace(TASK, rounds=12), first)
     skipped = {"seconds", "commits"}
     for name in set(whole) - skipped:
         assert longer[name] == whole[name], name
-    assert len(run["y"]) == 10  # what was stored is as it was
+    assert len(first) == 10  # what was stored is as it was
+    assert [row["y"] for row in first] == run["y"]
 
 
 def test_candidates_meet_the_same_world(run):
-    other = learn(Task("six_hump_camel", "wdrbo_exact", "botorch", 0), 6)
+    other = learn(Task("six_hump_camel", "wdrbo_exact", "botorch", 0, rounds=6))
     assert other["x"][:INITIAL] == run["x"][:INITIAL]
     assert other["c"] == run["c"][:6]
     assert other["x"][INITIAL] != run["x"][INITIAL]
 
 
 def test_of_a_robust_recipe_the_worst_case_is_kept():
-    row = learn(Task("six_hump_camel", "wdrbo_exact", "botorch", 0), 10)
+    row = learn(Task("six_hump_camel", "wdrbo_exact", "botorch", 0, rounds=10))
     assert row["worst"][0] < row["value"][0]
     assert row["worst_best"] >= row["worst"][0] - 1e-3
 
 
 def test_a_category_is_one_of_its_values():
-    row = learn(Task("category_2_1", "erbo", "botorch", 0), 7)
+    row = learn(Task("category_2_1", "erbo", "botorch", 0, rounds=7))
     assert {x[0] for x in row["x"]} <= {0.0, 1.0, 2.0}
 
 

@@ -1,43 +1,46 @@
 """What is stored is not run again, and what was killed is."""
 
-import json
+from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from benchmarks.__main__ import main
-from benchmarks.development import play as module
-from benchmarks.development.learn import Task, learn
-from benchmarks.development.play import tasks_of
-from benchmarks.development.store import Runs, keep
+from benchmarks.development.learn import Task, tasks_of
+from benchmarks.development.play import play as play_tasks
+from benchmarks.development.store import Table, run_of
 from benchmarks.run.config import ConfigError
+from benchmarks.run.engine import make_run
+from benchmarks.run.storage import run_file, save
 
-TASKS = tasks_of(
-    halves=["A", "B"],
-    cases=["newsvendor"],
-    methods=["erbo"],
-    surrogates=["botorch"],
-    seeds=2,
-)
+ASKED: dict[str, Any] = {
+    "halves": ["A", "B"],
+    "cases": ["newsvendor"],
+    "methods": ["erbo"],
+    "surrogates": ["botorch"],
+    "seeds": 2,
+    "rounds": 6,
+}
+TASKS = tasks_of(**ASKED)
 
 
 @pytest.fixture
 def made(monkeypatch):
-    """The runs that are made, as they are."""
-    calls = []
+    """The runs that are made: their seed, and how many outcomes were there."""
+    calls, play = [], Task.play
 
-    def counted(task, rounds, before=None):
-        calls.append((task.seed, 0 if before is None else before["rounds"]))
-        return learn(task, rounds, before)
+    def counted(task, done):
+        calls.append((task.seed, len(done)))
+        return play(task, done)
 
-    monkeypatch.setattr(module, "learn", counted)
+    monkeypatch.setattr(Task, "play", counted)
     return calls
 
 
 def play(tmp_path, rounds=6, tasks=TASKS):
     work, out = tmp_path / "work", tmp_path / "out"
-    return module.play(
-        tasks, rounds, work=work, out=out, workers=1, command="a command"
-    )
+    tasks = [replace(task, rounds=rounds) for task in tasks]
+    return play_tasks(tasks, work=work, out=out, workers=1, command="a command")
 
 
 def test_what_is_stored_is_not_run_again(made, tmp_path):
@@ -52,30 +55,33 @@ def test_what_is_stored_is_not_run_again(made, tmp_path):
     (tmp_path / "work").rename(tmp_path / "elsewhere")
     play(tmp_path, rounds=7)
     assert len(made) == 4
-    stored = Runs(tmp_path / "work", tmp_path / "out").find(TASKS[0])
-    path = tmp_path / "elsewhere" / "runs" / f"{TASKS[0]}.json"
-    assert stored == json.loads(path.read_text())  # to the last bit
+    (stored, _) = Table(tmp_path / "out").rows()
+    task = replace(TASKS[0], rounds=7)
+    again = run_of(task, list(task.play([])))
+    skipped = {"seconds", "commits"}
+    assert {k: v for k, v in stored.items() if k not in skipped} == {
+        k: v for k, v in again.items() if k not in skipped
+    }  # to the last bit
 
 
-def test_a_run_that_was_killed_is_made_again(made, tmp_path):
+def test_a_run_that_was_killed_is_gone_on_with(made, tmp_path):
     (tmp_path / "out").mkdir()
-    path = tmp_path / "work" / "runs" / f"{TASKS[0]}.json"
-    path.parent.mkdir(parents=True)
-    path.with_suffix(".123").write_text('{"case": "newsv')  # killed while writing
+    path = run_file(tmp_path / "work", TASKS[0].key)
+    save(make_run(replace(TASKS[0], rounds=3)), path)
+    path.with_suffix(".unfinished").write_text("half a fi")  # killed while writing
+    made.clear()
     play(tmp_path)
-    assert made == [(0, 0), (1, 0)]
+    assert made == [(0, 3), (1, 0)]
 
 
 def test_the_longer_of_two_runs_counts(tmp_path):
-    work, out = tmp_path / "work", tmp_path / "out"
-    row = learn(TASKS[0], 6)
-    keep(row, work)
-    Runs(work, out).collect()
-    keep({**row, "rounds": 5}, work)
-    found = Runs(work, out).find(TASKS[0])
-    assert found is not None
-    assert found["rounds"] == 6
-    assert Runs(work, out).find(Task("bowl_3_1", "erbo", "botorch", 0)) is None
+    row = run_of(TASKS[0], list(TASKS[0].play([])))
+    table = Table(tmp_path)
+    table.add([row])
+    table.add([{**row, "rounds": 5}])
+    table.write()
+    assert Table(tmp_path).rounds(TASKS[0]) == 6
+    assert Table(tmp_path).rounds(Task("bowl_3_1", "erbo", "botorch", 0, 6)) == 0
 
 
 def test_the_command_from_end_to_end(tmp_path, capsys):
@@ -98,13 +104,11 @@ def test_unknown_names_are_refused_before_anything_runs(tmp_path, capsys):
         assert main(["development", flag, "brannin", *where]) == 2
         assert "brannin" in capsys.readouterr().err
     with pytest.raises(ConfigError, match="branin_2_2"):
-        tasks_of(halves="A", cases=["branin"], methods=[], surrogates=[], seeds=1)
+        tasks_of(**{**ASKED, "cases": ["branin"]})
 
 
 def test_a_half_has_its_cases_only():
-    half = tasks_of(
-        halves=["B"], cases=[], methods=["erbo"], surrogates=["botorch"], seeds=3
-    )
+    half = tasks_of(**{**ASKED, "halves": ["B"], "cases": [], "seeds": 3})
     assert len(half) == 9 * 3
     assert {task.seed for task in half[:9]} == {0}  # seed by seed
     assert "rastrigin_2_1" in {task.case for task in half}

@@ -18,17 +18,18 @@ from benchmarks.experiments.claims.formulas import PROBLEMS
 from benchmarks.experiments.claims.learn import (
     LEARNERS,
     Task,
-    history_of,
     share_beyond,
     tasks_of,
 )
 from benchmarks.experiments.claims.picks import CLAIMS, LONGER, OWN
-from benchmarks.experiments.claims.play import LOSSES, REPORT, play, with_the_others
+from benchmarks.experiments.claims.play import LOSSES, ORDER, REPORT, RUN, play
 from benchmarks.experiments.claims.report import make_report
 from benchmarks.experiments.claims.rules import OPTIONS, RULES, Scores, recommend
 from benchmarks.experiments.claims.truth import RARE, SETTLED, SHIFTED, truth_of
 from benchmarks.experiments.papers.judge import RESULTS, cells_of
 from benchmarks.run.config import ConfigError
+from benchmarks.study.judge import with_the_others
+from benchmarks.study.play import history_of
 from botorch_drbo.ambiguity import Wasserstein
 from botorch_drbo.problem import SearchSpace
 from botorch_drbo.surrogate.by_name import as_surrogate
@@ -412,7 +413,7 @@ def test_a_shorter_run_keeps_the_losses_of_the_longer_one():
     before["settled"] = 1.0
     again = before[before["learner"] == "random"].query("told < 60").assign(settled=2.0)
     before.attrs, again.attrs = {"commit": ["a", "b"]}, {"commit": ["b", "c"]}
-    found = with_the_others(again, before)
+    found = with_the_others(again, before, RUN, ORDER)
     assert [tuple(row) for row in found[before.columns[:4]].to_numpy()] == keys
     assert found["settled"].tolist() == [2.0, 2.0, 1.0, 1.0, 2.0]
     assert found.attrs == {"commit": ["a", "b", "c"]}

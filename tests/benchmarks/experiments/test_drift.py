@@ -8,7 +8,7 @@ import torch
 
 from benchmarks.experiments.tournament.cases import CASES
 from benchmarks.experiments.tournament.drift import drifting_regrets
-from benchmarks.experiments.tournament.laws import LawOfTheData
+from benchmarks.study.laws import LawOfTheData
 
 CASE = "newsvendor_drifting"
 

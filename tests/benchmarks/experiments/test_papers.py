@@ -26,8 +26,8 @@ from benchmarks.experiments.papers.judge import (
     with_our_default,
 )
 from benchmarks.experiments.papers.report import make_report
-from benchmarks.experiments.tournament.compare import Comparison
 from benchmarks.run.storage import load
+from benchmarks.study.compare import Comparison
 from tests.page_sources.files import RESULTS
 
 

@@ -10,17 +10,17 @@ import torch
 from scipy.stats import norm, wilcoxon
 
 from benchmarks.experiments.tournament.cases import CASES, METHODS, SIZES
-from benchmarks.experiments.tournament.compare import compare
-from benchmarks.experiments.tournament.judge import best_decision
-from benchmarks.experiments.tournament.laws import LawOfTheData
 from benchmarks.experiments.tournament.learn import Task
 from benchmarks.experiments.tournament.play import play
-from benchmarks.experiments.tournament.samples import SmoothSample
 from benchmarks.problems import make
 from benchmarks.run.config import ConfigError
 from benchmarks.run.engine import make_run, run_tasks
 from benchmarks.run.storage import load as load_results
 from benchmarks.run.storage import run_file, runs_of
+from benchmarks.study.compare import compare
+from benchmarks.study.laws import LawOfTheData
+from benchmarks.study.samples import SmoothSample
+from benchmarks.study.truth import best_decision
 
 ACKLEY = LawOfTheData(make("ackley_2_1"))
 SMOOTH = LawOfTheData(SmoothSample(2, 2, 3))
