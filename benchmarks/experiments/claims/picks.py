@@ -8,8 +8,8 @@ from typing import Any
 
 import pandas as pd
 
-from benchmarks.experiments.claims.cases import Case
 from benchmarks.experiments.claims.learn import COMMON
+from benchmarks.study.cases import Case
 
 
 @dataclass(frozen=True)
