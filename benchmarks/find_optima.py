@@ -6,7 +6,7 @@ Without names it does all of them (some ten minutes; the portfolios take most of
 need the data file). Each line has the stored optimum and what the search found. Run it
 again when a formula or a law changes, and store what it prints.
 
-Nothing of the library's own search is used (``botorch_drbo.test_functions.optimum``).
+Nothing of the library's own search is used (``find_optimum``).
 A maximum over a box lies inside exactly one of its faces: the inside, the sides, the
 edges and the corners, :math:`3^d` of them. Each face gets a point set of its own, the
 best points climb inside their face, and the expectation is a quadrature of the law.

@@ -25,11 +25,11 @@ from benchmarks.development.categories import (
     score,
     scores,
 )
+from benchmarks.problems.data_files import find_data_file
 from benchmarks.run.markdown import markdown_table
 from benchmarks.run.provenance import commit
 from botorch_drbo.posterior.ensemble import members_of
 from botorch_drbo.surrogate import SURROGATES, ModelData
-from botorch_drbo.test_functions.data_files import find_data_file
 
 TABLES = ("suzuki", "amidation")
 _ROWS, _SEEDS = (24, 48), 6

@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from benchmarks.development.cases import CASES
+from benchmarks.problems.data_files import find_data_file
 from botorch_drbo.problem import History, SearchSpace
-from botorch_drbo.test_functions.data_files import find_data_file
 
 NUM_CONTEXTS = {"suzuki": 2, "amidation": 1}
 """Of each table: so many columns before the outcome are contexts."""

@@ -37,7 +37,7 @@ from botorch_drbo.surrogate.gaussian_process import (
     model_with,
     with_categories,
 )
-from botorch_drbo.testing.view_case import joined, model_moments
+from tests.contracts.view_case import joined, model_moments
 from tests.models import uniform
 
 pytestmark = pytest.mark.usefixtures("each_fit_is_made")
