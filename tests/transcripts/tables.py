@@ -168,7 +168,7 @@ def lists_and_chosen_contexts_by_name() -> Answers:
     listed = rows(KINDS, 5, 30)[0]
     yield "candidates", opt.ask(2, listed)
     yield "actions", opt.ask(actions=listed)
-    x, c = opt.ask(2, choose_context=True)
+    x, c = opt.ask(choose_context=True)
     yield "chosen", [x, c]
     opt.tell(x, c, profit(x, c))
     yield "recommend", opt.recommend(listed).x

@@ -20,6 +20,7 @@ from tests.transcripts.worlds import (
     BOUNDS,
     CONTEXT_BOUNDS,
     FORECAST,
+    KNOWN,
     ONE,
     contexts,
     decisions,
@@ -94,6 +95,13 @@ def rows_that_nearly_match() -> Answers:
     opt.tell(equal[:1], c[1:2])
     opt.tell(equal[:1], c[1:2], 8.0)
     yield "one decision, two contexts", opt.table()
+    a, b = opt.ask(2)
+    opt.tell(torch.stack([a + 1e-3 * (b - a), a + 1e-7]), c[:2], b[:2].unsqueeze(-1))
+    yield "the rounded one first", opt.table()
+    a, b = opt.ask(2)
+    opt.withdraw(opt.trials[-2].number)
+    opt.tell(a, c[2], 9.0)
+    yield "cancelled, and executed after all", opt.table()
 
 
 @run
@@ -135,7 +143,11 @@ def contexts_that_are_known() -> Answers:
     yield "policy by a forecast", opt.policy(both, context_set=FORECAST, radius=0.05)
     asked = opt.ask(2, context=known)
     opt.tell(asked[1], torch.tensor([11.9, 0.1]).double(), 0.3)  # another one came
-    yield "trials", opt.trials[-2:]
+    only = decisions(1, 20)
+    for context in (known, everything):
+        opt.ask(actions=only, context=context)
+    opt.tell(only, everything.unsqueeze(0), 0.4)
+    yield "trials", opt.trials[-4:]
 
 
 @run
@@ -403,7 +415,7 @@ def a_model_of_ones_own() -> Answers:
 @run
 def single_precision() -> Answers:
     opt = RobustOptimizer(
-        "wdrbo_exact", BOUNDS.float(), CONTEXT_BOUNDS.float(), num_initial=2, **ONE
+        "wdrbo_exact", BOUNDS.float(), CONTEXT_BOUNDS.float(), num_initial=2, **KNOWN
     )
     for t in range(4):
         x, c = opt.ask(), contexts(1, t).float()
