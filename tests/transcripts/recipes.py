@@ -102,7 +102,7 @@ def sets_of_dro() -> Answers:
         TotalVariation(0.3),
         Wasserstein(0.2),
     ):
-        yield f"{one}", None
+        yield type(one).__name__, None
         yield from short_run("dro", ambiguity_set=one)
     yield from short_run("dro", contexts_complete=True, radius=0.4)
 

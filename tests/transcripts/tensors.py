@@ -148,6 +148,7 @@ def contexts_that_are_known() -> Answers:
         opt.ask(actions=only, context=context)
     opt.tell(only, everything.unsqueeze(0), 0.4)
     yield "trials", opt.trials[-4:]
+    yield "others wait for another one", opt.ask(context=everything)
 
 
 @run
@@ -186,6 +187,10 @@ def contexts_that_are_chosen() -> Answers:
     opt.tell(x[1], c[0], 0.2)
     yield "trials", opt.trials[-2:]
     yield "recommend", opt.recommend()
+    learning = informed("wdrbo_exact")
+    x, c = learning.ask(choose_context=True, context_set=FORECAST)
+    learning.tell(x, c, outcome(x, c))
+    yield "not seen", [x, c, learning.ask()]
 
 
 @run
@@ -331,7 +336,7 @@ def what_is_asked_about_a_state() -> Answers:
     radii = torch.tensor([0.0, 0.1, 0.7], dtype=torch.double)
     for ball in (KullbackLeibler(0.1), TotalVariation(0.0)):
         profile = opt.robustness_profile(best.x, radii=radii, ambiguity_set=ball)
-        yield "profile by another set", profile
+        yield f"profile, {type(ball).__name__}", profile
     yield "preview", opt.preview(2)
     yield "predict", opt.predict(decisions(3), contexts(1)[0])
     points = torch.cat([decisions(3, 50), contexts(3, 50)], dim=-1)

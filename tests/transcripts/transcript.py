@@ -36,7 +36,7 @@ _NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e[-+]?\d+)?")
 _VALUES = "x objective expected_value worst_case_value"
 _TRUST = (
     "worst_case_status feasibility feasible stability searched num_outcomes held level"
-    " expected_interval worst_case_interval"
+    " expected_interval worst_case_interval beyond"
 )
 _SHOWN = {
     "Recommendation": f"{_VALUES} context_set worst_case_weights worst_case_box radius"
@@ -50,10 +50,11 @@ _SHOWN = {
     "ConstraintData": "X C G",
     "Trial": "number x c y y_variance constraints status asked known_context"
     " chosen_context actions",
-    "Comparison": "methods worlds decisions table advice level num_outcomes outcome"
+    "Comparison": "methods worlds decisions radii table better advice level num_outcomes outcome"
     " trust text",
-    "ModelCheck": "trials outcomes predicted lower upper standardised refitted near"
-    " explained unseen unseen_columns context_names text",
+    "ModelCheck": "trials outcomes predicted lower upper standardised fold"
+    " refitted near explained explained_interval num_outside worst widening unseen"
+    " unseen_columns context_names row_name text",
     "NearRows": "text",
     "RobustnessProfile": "radii values expected_value other_values falls_behind target"
     " falls_below",
