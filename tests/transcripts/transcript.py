@@ -50,8 +50,8 @@ _SHOWN = {
     "ConstraintData": "X C G",
     "Trial": "number x c y y_variance constraints status asked known_context"
     " chosen_context actions",
-    "Comparison": "methods worlds decisions radii table better advice level num_outcomes outcome"
-    " trust text",
+    "Comparison": "methods worlds decisions radii table better advice level"
+    " num_outcomes outcome trust text",
     "ModelCheck": "trials outcomes predicted lower upper standardised fold"
     " refitted near explained explained_interval num_outside worst widening unseen"
     " unseen_columns context_names row_name text",
