@@ -17,6 +17,8 @@ from pyarrow import parquet
 from benchmarks.development.cases import CASES
 from benchmarks.development.learn import Row, Task
 from benchmarks.development.surrogates import CANDIDATES
+from benchmarks.experiments.small_tables import COMMITS, write_study
+from benchmarks.run.storage import refuse_without
 
 TABLE = "runs.parquet"
 _NUMBERS, _POINTS = pa.list_(pa.float64()), pa.list_(pa.list_(pa.float64()))
@@ -60,12 +62,16 @@ class Runs:
 
     Args:
         work: The folder of this machine, with a file for each run.
-        out: The folder of the committed table.
+        out: The folder of the table.
+
+    Raises:
+        ConfigError: The table is not there, while what was made of it is.
     """
 
     def __init__(self, work: Path, out: Path) -> None:
         self._work, self._table = work, out / TABLE
         self._committed: dict[Task, Row] = {}
+        refuse_without(self._table, out / COMMITS)
         if self._table.exists():
             self._committed = {
                 task_of(row): row for row in parquet.read_table(self._table).to_pylist()
@@ -101,6 +107,7 @@ class Runs:
             table = pa.Table.from_pylist(rows, schema=SCHEMA)
             parquet.write_table(table, half, compression="zstd")
             half.replace(self._table)
+            write_study(self._table.parent)
         return rows
 
 

@@ -14,8 +14,15 @@ from benchmarks.experiments.claims.cases import CASES
 from benchmarks.experiments.claims.judge import judged
 from benchmarks.experiments.claims.learn import CHECKPOINTS, LEARNERS, Task
 from benchmarks.experiments.claims.report import make_report
+from benchmarks.experiments.small_tables import write_study
 from benchmarks.run.display import report_failures, run_with_lines, show
-from benchmarks.run.storage import RunKey, collect_runs, load, run_file
+from benchmarks.run.storage import (
+    RunKey,
+    collect_runs,
+    load,
+    refuse_without,
+    run_file,
+)
 
 LOSSES, REPORT = "claims.parquet", "claims.md"
 _ATTRS = ("commit", "machine", "versions")  # what made the runs of a table
@@ -40,6 +47,7 @@ def play(
     """
     console = Console()
     failures: dict[RunKey, BaseException] = {}
+    refuse_without(out / LOSSES, out / REPORT)
     if not report_only:
         failures = run_with_lines(tasks, work, workers=workers, console=console)
         rows, about = load(collect_runs(_lengths(tasks, work), work, {}))
@@ -48,6 +56,7 @@ def play(
         if (out / LOSSES).exists():
             table = with_the_others(table, pd.read_parquet(out / LOSSES))
         table.to_parquet(out / LOSSES, index=False)
+        write_study(out)
     table = pd.read_parquet(out / LOSSES)
     show(make_report(table), out / REPORT, console)
     return report_failures(failures)

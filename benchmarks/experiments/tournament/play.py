@@ -9,6 +9,7 @@ from pathlib import Path
 import pandas as pd
 from rich.console import Console
 
+from benchmarks.experiments.small_tables import write_study
 from benchmarks.experiments.tournament.cases import CASES, METHODS, SIZES
 from benchmarks.experiments.tournament.judge import judged_seed
 from benchmarks.experiments.tournament.learn import Task, tasks_of
@@ -68,6 +69,7 @@ def play(
     for name, table in (("losses", losses), ("steps", steps)):
         table.attrs["commit"] = about["commit"]
         table.to_parquet(out / f"{name}.parquet", index=False)
+    write_study(out)
     command = f"python -m benchmarks tournament --size {size}"
     show(make_report(losses, steps, command), out / "report.md", console)
     return report_failures(failures)

@@ -76,6 +76,10 @@ def test_the_longer_of_two_runs_counts(tmp_path):
     assert found is not None
     assert found["rounds"] == 6
     assert Runs(work, out).find(Task("bowl_3_1", "erbo", "botorch", 0)) is None
+    assert (out / "worlds.csv").read_text() == "half,case,seed,runs\nA,newsvendor,0,1\n"
+    (out / "runs.parquet").unlink()  # as in the repository: it would be written anew
+    with pytest.raises(ConfigError, match="python -m benchmarks results"):
+        Runs(work, out)
 
 
 def test_the_command_from_end_to_end(tmp_path, capsys):
