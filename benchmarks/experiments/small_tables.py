@@ -15,7 +15,8 @@ import pandas as pd
 from benchmarks.experiments.bounds import wdrbo
 from benchmarks.experiments.claims.learn import COMMON
 from benchmarks.experiments.claims.picks import OWN, own
-from benchmarks.run.storage import RESULTS, load
+from benchmarks.run.config import ConfigError
+from benchmarks.run.storage import BRING, RESULTS, load
 from benchmarks.run.tables import write_tables
 
 COMMITS = "commits.json"
@@ -31,6 +32,9 @@ def write_small_tables(results: Path) -> list[Path]:
 
     Returns:
         The folders, in order.
+
+    Raises:
+        ConfigError: There are none.
     """
     folders = sorted({path.parent for path in results.rglob(f"*/{RESULTS}")})
     for folder in folders:
@@ -42,6 +46,8 @@ def write_small_tables(results: Path) -> list[Path]:
         if any((results / name).glob("*.parquet")):
             write_study(results / name)
             folders.append(results / name)
+    if not folders:
+        raise ConfigError(f"There are no raw files in {results}. {BRING}")
     return folders
 
 

@@ -26,7 +26,10 @@ from benchmarks.run.tables import RUNS, load_tables, write_tables
 
 FORMAT = 4
 RESULTS = "results.parquet"
-_BRING = "`python -m benchmarks results` takes it out of the git history"
+BRING = (
+    "Those of the repository are in its history: `python -m benchmarks results` puts "
+    "them in their places."
+)
 AND = "; "  # between the commits of one run, and between its machines
 _KEY = b"botorch_drbo"
 # Of the columns that may be empty in a run, or that many experiments have; the type of
@@ -192,8 +195,8 @@ def refuse_without(raw: Path, made: Path) -> None:
     """
     if made.exists() and not raw.exists():
         raise ConfigError(
-            f"{made} was made of {raw}, which is not there: {_BRING}, or choose "
-            "another --out."
+            f"{made} was made of {raw}, which is not there. {BRING} Or choose another "
+            "--out."
         )
 
 
@@ -320,8 +323,7 @@ def load(path: Path) -> tuple[pd.DataFrame, dict[str, Any]]:
     if not file.exists():
         raise ConfigError(
             f"There are no results at {path}: give a folder with {RESULTS}, as "
-            f"`python -m benchmarks run` leaves it. Of the "
-            f"repository's, {_BRING}."
+            f"`python -m benchmarks run` leaves it. {BRING}"
         )
     return _read(file, lambda: pd.read_parquet(file)), _metadata(file)
 

@@ -6,11 +6,9 @@ import math
 import subprocess
 from pathlib import Path
 
-import pandas as pd
 import pytest
 
 from benchmarks.experiments import unchanged
-from benchmarks.experiments.small_tables import commits_of
 from benchmarks.experiments.unchanged import TOLERANCE, _cells, changes
 
 RESULTS = Path(unchanged.__file__).parents[1] / "results"
@@ -59,17 +57,6 @@ def test_every_committed_result_is_in_the_table() -> None:
     assert len(names) == 14 + 6
     for name in names:
         assert f"`{name}`" in table
-
-
-def test_tables_name_their_commits_as_metadata_or_in_a_column() -> None:
-    table = pd.DataFrame({"loss": [1.0, 2.0]})
-    assert commits_of(table.assign(commits=[["b", "a+"], ["b"]])) == ["a", "b"]
-    assert commits_of(table.assign(commit=["c", "c"])) == ["c"]
-    table.attrs["commit"] = ["d+"]
-    assert commits_of(table) == ["d"]
-    del table.attrs["commit"]
-    with pytest.raises(KeyError, match="commit"):  # nothing is guessed
-        commits_of(table)
 
 
 def test_a_commit_that_is_not_there_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
