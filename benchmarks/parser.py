@@ -329,9 +329,9 @@ def make_parser() -> argparse.ArgumentParser:
     results.add_argument(
         "commit",
         nargs="?",
-        default="",
+        default="last",
         metavar="COMMIT",
-        help="that has them (the last one that does)",
+        help="that has them; `last` for the last one that does (last)",
     )
     results.add_argument(
         "name",

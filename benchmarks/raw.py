@@ -8,14 +8,15 @@ from pathlib import Path
 from benchmarks.run.config import ConfigError
 
 KINDS = (".parquet", ".png")
+LAST = "last"
 
 
-def restore(results: Path, commit: str = "", name: str = "") -> list[Path]:
+def restore(results: Path, commit: str = LAST, name: str = "") -> list[Path]:
     """Write the raw files of a commit where they were.
 
     Args:
         results: The folder of all results, in a clone with its history.
-        commit: One that has them; the last one if empty.
+        commit: One that has them, or ``last``: the last one that does.
         name: An experiment; all if empty.
 
     Returns:
@@ -25,7 +26,8 @@ def restore(results: Path, commit: str = "", name: str = "") -> list[Path]:
         ConfigError: The history does not have them, or another file is in a place.
             Nothing has changed then.
     """
-    commit = commit or _last(results, name)
+    if commit == LAST:
+        commit = _before_they_left(results, name)
     listed = _git(results, "ls-tree", "-r", "-z", commit, f"./{name}")
     if listed is None:
         raise ConfigError(f"The history of {results} has no commit {commit}. {_WHOLE}")
@@ -37,7 +39,7 @@ def restore(results: Path, commit: str = "", name: str = "") -> list[Path]:
     if not blobs:
         raise ConfigError(
             f"{commit} has no raw files of {name or 'any experiment'}: give a commit "
-            "that has, or none for the last one."
+            f"that has, or {LAST!r}."
         )
     missing = {path: blob for path, blob in blobs.items() if not path.exists()}
     for path in blobs.keys() - missing.keys():
@@ -61,7 +63,7 @@ _WHOLE = (
 )
 
 
-def _last(results: Path, name: str) -> str:
+def _before_they_left(results: Path, name: str) -> str:
     """The last commit that has raw files: before one that took rows away."""
     for kind in KINDS:
         file = f":(glob)./{name or '.'}/**/*{kind}"
