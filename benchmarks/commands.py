@@ -353,7 +353,7 @@ def results(options: argparse.Namespace) -> int:
     return 0
 
 
-def tables(options: argparse.Namespace) -> int:
+def summaries(options: argparse.Namespace) -> int:
     from benchmarks.experiments.small_tables import write_small_tables
 
     for folder in write_small_tables(RESULTS):

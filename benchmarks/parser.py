@@ -341,10 +341,10 @@ def make_parser() -> argparse.ArgumentParser:
         help="a folder of results/ (all)",
     )
 
-    tables = kinds.add_parser(
-        "tables", help="the small tables of all raw results in results/ again"
+    summaries = kinds.add_parser(
+        "summaries", help="the small tables of all raw results in results/ again"
     )
-    tables.set_defaults(command=commands.tables)
+    summaries.set_defaults(command=commands.summaries)
 
     unchanged = kinds.add_parser(
         "unchanged", help="which recorded answers have changed since a result was made"

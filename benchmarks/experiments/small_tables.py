@@ -1,7 +1,7 @@
 """Small tables of raw results, which the repository keeps in their place.
 
 Of a benchmark they are those of ``run.tables``; here are those of the studies, and what
-``python -m benchmarks tables`` writes anew from all raw files that are there.
+``python -m benchmarks summaries`` writes anew from all raw files that are there.
 """
 
 from __future__ import annotations
