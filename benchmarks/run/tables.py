@@ -122,7 +122,7 @@ def _checks(rows: Any) -> dict[str, Any]:
     for problem, own in rows.groupby("problem", sort=False):
         sums = own["regret"] + own["expected"]
         optima[problem] = [sums.min(), sums.max()]
-        if "recommended" not in own:
+        if not {"recommended", "recommended_regret"} <= {*own}:
             continue
         # A run that was continued has a recommendation at its former end as well.
         last = own[own["iteration"] == own["iteration"].max()]
