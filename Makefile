@@ -52,8 +52,9 @@ test: $(STAMP)  ## all tests, the slow ones and the examples in the docstrings i
 fast-test: $(STAMP)  ## the same without the slow ones
 	$(PYTEST) -m 'not slow'
 
-lint: $(STAMP)  ## ruff, pyright, who may import whom, no conflict marker left
+lint: $(STAMP)  ## ruff, pyright, who may import whom, no conflict marker, no large file
 	! git grep -nE '^(<<<<<<<|>>>>>>>) '
+	$(BIN)/python .ci/small_files
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/pyright --pythonpath $(BIN)/python

@@ -345,6 +345,22 @@ def papers(options: argparse.Namespace) -> int:
     return 0
 
 
+def results(options: argparse.Namespace) -> int:
+    from benchmarks.raw import restore
+
+    files = restore(RESULTS, options.commit, options.name)
+    print(f"{len(files)} raw files of the git history are in {RESULTS}.")
+    return 0
+
+
+def summaries(options: argparse.Namespace) -> int:
+    from benchmarks.experiments.small_tables import write_small_tables
+
+    for folder in write_small_tables(RESULTS):
+        print(f"Tables: {folder}")
+    return 0
+
+
 def unchanged(options: argparse.Namespace) -> int:
     from benchmarks.experiments.unchanged import unchanged_table
 

@@ -322,6 +322,30 @@ def make_parser() -> argparse.ArgumentParser:
     papers.set_defaults(command=commands.papers)
     papers.add_argument("--out", type=Path, help="report file (results/papers.md)")
 
+    results = kinds.add_parser(
+        "results", help="raw results, rows and pictures, out of the git history"
+    )
+    results.set_defaults(command=commands.results)
+    results.add_argument(
+        "commit",
+        nargs="?",
+        default="last",
+        metavar="COMMIT",
+        help="that has them; `last` for the last one that does (last)",
+    )
+    results.add_argument(
+        "name",
+        nargs="?",
+        default="",
+        metavar="EXPERIMENT",
+        help="a folder of results/ (all)",
+    )
+
+    summaries = kinds.add_parser(
+        "summaries", help="the small tables of all raw results in results/ again"
+    )
+    summaries.set_defaults(command=commands.summaries)
+
     unchanged = kinds.add_parser(
         "unchanged", help="which recorded answers have changed since a result was made"
     )

@@ -1,4 +1,4 @@
-"""Files that are not ours to redistribute: where they are, and who needs them."""
+"""Files that a checkout need not have: the papers' data, and raw results."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 BESIDE = Path(__file__).resolve().parents[2] / "shared" / "data"
+RESULTS = Path(__file__).resolve().parents[1] / "benchmarks" / "results"
 DATA = Path(os.environ.get("BOTORCH_DRBO_DATA") or BESIDE)
 FILES = {
     "covid_testing": "covid_infection.npz",
@@ -23,6 +24,14 @@ def needs(name: str) -> pytest.MarkDecorator:
     """Skip a test in a checkout that has no such file."""
     return pytest.mark.skipif(
         not (DATA / name).is_file(), reason=f"no file at {DATA / name}"
+    )
+
+
+def needs_raw(name: str) -> pytest.MarkDecorator:
+    """Skip a test where a raw file of committed results has not been brought."""
+    return pytest.mark.skipif(
+        not (RESULTS / name).is_file(),
+        reason=f"no results/{name}: `python -m benchmarks results` brings it",
     )
 
 

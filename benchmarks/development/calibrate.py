@@ -18,6 +18,7 @@ from benchmarks.development.promises import KeptPromises
 from benchmarks.development.report import calibration_cells
 from benchmarks.development.store import Table, task_of
 from benchmarks.development.surrogates import CANDIDATES
+from benchmarks.experiments.small_tables import write_study
 from benchmarks.run.config import ConfigError
 from benchmarks.run.display import run_all
 from benchmarks.run.markdown import markdown_table
@@ -76,6 +77,7 @@ def calibrate(
     found = pd.DataFrame([asdict(p) for row in looked_at for p in kept.find(row)])
     if len(found):
         found.to_parquet(out / TABLE, index=False, compression="zstd")
+        write_study(out)
     text = calibration_report(rows, found)
     (out / REPORT).write_text(text, encoding="utf-8")
     console.print(text, markup=False, soft_wrap=True)

@@ -19,7 +19,8 @@ from benchmarks.development.cases import CASES, half_of
 from benchmarks.development.learn import CHECKPOINTS, PREDICTED, RECOMMENDED, Task
 from benchmarks.development.surrogates import CANDIDATES
 from benchmarks.development.truth import truth_of
-from benchmarks.run.storage import AND, Row
+from benchmarks.experiments.small_tables import COMMITS, write_study
+from benchmarks.run.storage import AND, Row, refuse_without
 from benchmarks.study.cases import INITIAL
 from botorch_drbo.problem import History
 
@@ -122,11 +123,15 @@ class Table:
 
     Args:
         out: The folder of the table.
+
+    Raises:
+        ConfigError: The table is not there, while what was made of it is.
     """
 
     def __init__(self, out: Path) -> None:
         self._path = out / TABLE
         self._rows: dict[Task, Row] = {}
+        refuse_without(self._path, out / COMMITS)
         if self._path.exists():
             self.add(parquet.read_table(self._path).to_pylist())
 
@@ -162,6 +167,7 @@ class Table:
         table = pa.Table.from_pylist(self.rows(), schema=SCHEMA)
         parquet.write_table(table, half, compression="zstd")
         half.replace(self._path)
+        write_study(self._path.parent)
 
 
 def _plain(row: Mapping[Any, Any]) -> Row:

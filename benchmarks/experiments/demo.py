@@ -20,6 +20,7 @@ from benchmarks.run.display import report_failures, run_with_lines
 from benchmarks.run.report import Estimate, estimate
 from benchmarks.run.runner import tasks_of
 from benchmarks.run.storage import RESULTS, collect, load
+from benchmarks.run.tables import RUNS
 from benchmarks.run.world import make_problem
 from botorch_drbo.plotting import COLOURS, DASHES, MARKERS
 from botorch_drbo.test_functions import RobustTestFunction
@@ -58,7 +59,8 @@ def run_demo(config: BenchmarkConfig, out: Path, *, workers: int) -> int:
     console = Console()
     # A demo shows the run, not the memory of the last one.
     shutil.rmtree(out / "runs", ignore_errors=True)
-    (out / RESULTS).unlink(missing_ok=True)
+    for name in (RESULTS, RUNS):
+        (out / name).unlink(missing_ok=True)
     problem = make_problem(config.problems[0])
     days = config.initial + config.iterations
     console.print(

@@ -25,7 +25,8 @@ from benchmarks.run.parallel import in_parallel
 from benchmarks.run.provenance import commit, load, machine
 from benchmarks.run.report import Report, Table
 from benchmarks.run.runner import recorded_runs
-from benchmarks.run.storage import RESULTS, Row, RunKey, collected_runs
+from benchmarks.run.storage import Row, RunKey, collected_runs
+from benchmarks.run.tables import RUNS
 
 DECISION = ("position", "x", "c")
 FURTHER = "further"
@@ -119,6 +120,23 @@ def moved(rows: Sequence[Row], at: int, today: Row) -> float:
     return float(shares.max())
 
 
+def tasks_of_runs(name: str, rounds: Mapping[RunKey, int]) -> dict[RunKey, Task]:
+    """What makes the runs of an experiment with a command of its own.
+
+    Args:
+        name: Of ``EXPERIMENTS``.
+        rounds: The runs, and how many rounds each has.
+
+    Raises:
+        ConfigError: A run that today's code does not know.
+    """
+    most, seeds = max(rounds.values()), {key.seed for key in rounds}
+    tasks = {task.key: task for seed in seeds for task in EXPERIMENTS[name](seed, most)}
+    if unknown := rounds.keys() - tasks.keys():
+        raise ConfigError(f"{name} has {min(unknown)}, which nothing makes now.")
+    return {key: tasks[key] for key in rounds}
+
+
 def samples_of(results: Path, name: str) -> dict[RunKey, Sample]:
     """One round of each run of a result.
 
@@ -132,13 +150,7 @@ def samples_of(results: Path, name: str) -> dict[RunKey, Sample]:
     folder = results / name
     if name in EXPERIMENTS:
         runs, _ = collected_runs(folder)
-        seeds = {key.seed for key in runs}
-        rounds = max(map(len, runs.values()))
-        tasks = {
-            task.key: task for seed in seeds for task in EXPERIMENTS[name](seed, rounds)
-        }
-        if unknown := runs.keys() - tasks.keys():
-            raise ConfigError(f"{folder} has {min(unknown)}, which nothing makes now.")
+        tasks = tasks_of_runs(name, {key: len(rows) for key, rows in runs.items()})
         recorded = {key: (tasks[key], rows) for key, rows in runs.items()}
     else:
         recorded, _ = recorded_runs(folder)
@@ -160,7 +172,7 @@ def reproduced(results: Path, names: Sequence[str], *, workers: int) -> Report:
         ConfigError: A result that is not there, or whose runs nothing makes now.
     """
     known = sorted(
-        str(path.parent.relative_to(results)) for path in results.rglob(RESULTS)
+        str(path.parent.relative_to(results)) for path in results.rglob(RUNS)
     )
     if missing := set(names) - set(known):
         raise ConfigError(

@@ -10,15 +10,14 @@ from __future__ import annotations
 import json
 import math
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
-
+from benchmarks.experiments.small_tables import COMMITS
 from benchmarks.run.config import ConfigError
 from benchmarks.run.report import Table
-from benchmarks.run.storage import RESULTS, load
+from benchmarks.run.tables import RUNS, load_tables
 
 ROOT = Path(__file__).parents[2]
 RECORD = "tests/recipes_golden/record.json"
@@ -36,12 +35,9 @@ def unchanged_table(results: Path) -> Table:
         ConfigError: This is no clone with its history.
     """
     made: dict[str, list[str]] = {}
-    for path in sorted(results.rglob("*.parquet")):
-        name = path.relative_to(results).with_suffix("")
-        if "runs" in name.parts[:-1]:
-            continue  # unpacked, and not committed
-        for commit in _commits_of(path):
-            made.setdefault(commit, []).append(f"`{name}`".replace("/results`", "`"))
+    for name, commits in sorted(_commits(results)):
+        for commit in commits:
+            made.setdefault(commit, []).append(f"`{name}`")
     today = json.loads((ROOT / RECORD).read_text(encoding="utf-8"))["answers"]
     rows = []
     for commit, names in sorted(made.items(), key=lambda pair: _date_of(pair[0])):
@@ -99,16 +95,14 @@ def _by(moved: Sequence[float]) -> str:
     return f"by up to {max(moved):.1g}"
 
 
-def _commits_of(path: Path) -> list[str]:
-    """By which commits a file of results was made: its own metadata, or a column."""
-    if path.name == RESULTS:
-        made = load(path)[1]["commit"]
-    else:
-        table: Any = pd.read_parquet(path)
-        # a run that was continued names several
-        column = "commits" if "commits" in table else "commit"
-        made = table.attrs.get("commit") or table[column].explode().unique()
-    return sorted({commit.rstrip("+") for commit in made})
+def _commits(results: Path) -> Iterator[tuple[str, list[str]]]:
+    """Each committed result, and by which commits it was made."""
+    for path in results.rglob(RUNS):
+        made = {commit.rstrip("+") for commit in load_tables(path.parent)[1]["commit"]}
+        yield str(path.parent.relative_to(results)), sorted(made)
+    for path in results.rglob(COMMITS):
+        for table, made in json.loads(path.read_text(encoding="utf-8")).items():
+            yield f"{path.parent.relative_to(results)}/{table}", made
 
 
 def _date_of(commit: str) -> int:

@@ -3,7 +3,8 @@
 ``OUT/runs/PROBLEM/ALGORITHM/seed_0003.parquet`` has a row for each round; what made it
 is in the metadata of its schema. A file is there whole or not at all: it is written
 under another name, waited for until it is on the disk, and renamed.
-``OUT/results.parquet`` has the rows of all runs, for reports and for the repository.
+``OUT/results.parquet`` has the rows of all runs, for reports; beside it are the small
+tables of the repository (``tables``).
 """
 
 from __future__ import annotations
@@ -21,9 +22,14 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from benchmarks.run.config import BenchmarkConfig, ConfigError
+from benchmarks.run.tables import RUNS, load_tables, write_tables
 
 FORMAT = 4
 RESULTS = "results.parquet"
+BRING = (
+    "Those of the repository are in its history: `python -m benchmarks results` puts "
+    "them in their places."
+)
 AND = "; "  # between the commits of one run, and between its machines
 _KEY = b"botorch_drbo"
 # Of the columns that may be empty in a run, or that many experiments have; the type of
@@ -162,21 +168,35 @@ def refuse_to_lose(out: Path) -> None:
         out: A results folder, before runs are added to it and collected anew.
 
     Raises:
-        ConfigError: ``results.parquet`` has more: it would be written without them.
+        ConfigError: The results have more: they would be written without them.
     """
-    if not (out / RESULTS).exists():
+    if (out / RUNS).exists():  # also where the rows are not
+        table = load_tables(out)[0][[*RunKey._fields, "rounds"]]
+        collected = {RunKey(*key): n for *key, n in table.itertuples(index=False)}
+    elif (out / RESULTS).exists():
+        collected = {key: len(run) for key, run in runs_of(load(out)[0]).items()}
+    else:
         return
-    lost = [
-        key
-        for key, rows in runs_of(load(out)[0]).items()
-        if rounds_kept(out, key) < len(rows)
-    ]
+    lost = [key for key, n in collected.items() if rounds_kept(out, key) < n]
     if lost:
         raise ConfigError(
             f"{out / RESULTS} has rounds of {len(lost)} runs that are not in "
             f"{out / 'runs'} ({lost[0]} first), and would be written without them. "
             f"To go on with them: `python -m benchmarks unpack {out}`, where there is "
             f"no folder `runs`. Else choose another --out, or delete {RESULTS} there."
+        )
+
+
+def refuse_without(raw: Path, made: Path) -> None:
+    """See to it that raw results are there if what was made of them is.
+
+    Raises:
+        ConfigError: They are not.
+    """
+    if made.exists() and not raw.exists():
+        raise ConfigError(
+            f"{made} was made of {raw}, which is not there. {BRING} Or choose another "
+            "--out."
         )
 
 
@@ -245,7 +265,7 @@ def collect_runs(
         about: What is kept with the rows.
 
     Returns:
-        The file, ``OUT/results.parquet``.
+        The file, ``OUT/results.parquet``; its small tables are beside it.
 
     Raises:
         ConfigError: No run has finished.
@@ -276,11 +296,12 @@ def collect_runs(
         "headers": headers,
     }
     path = out / RESULTS
-    _write(
+    whole, about = (
         pa.concat_tables(tables, promote_options="default"),
         {**about, **provenance},
-        path,
     )
+    _write(whole, about, path)
+    write_tables(whole.to_pandas(), about, out)
     return path
 
 
@@ -302,7 +323,7 @@ def load(path: Path) -> tuple[pd.DataFrame, dict[str, Any]]:
     if not file.exists():
         raise ConfigError(
             f"There are no results at {path}: give a folder with {RESULTS}, as "
-            "`python -m benchmarks run` leaves it."
+            f"`python -m benchmarks run` leaves it. {BRING}"
         )
     return _read(file, lambda: pd.read_parquet(file)), _metadata(file)
 

@@ -6,15 +6,19 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import torch
 from ax.core.base_trial import BaseTrial
 from ax.core.experiment import Experiment
 from ax.core.generator_run import GeneratorRunType
 from ax.core.trial_status import TrialStatus
 from botorch.exceptions.errors import InputDataError, UnsupportedError
+from torch import Tensor
 
+from botorch_drbo.codec import encode
 from botorch_drbo.integrations._ax_parameters import Translation
 from botorch_drbo.integrations._host import FAILED, OutsideRule
 from botorch_drbo.integrations._host import outcome as check_outcome
+from botorch_drbo.problem import Round
 
 _Arm = tuple[int, str]  # the index of its trial, its name
 _Outcome = tuple[float, float | None]  # and the variance of its noise
@@ -49,7 +53,12 @@ def events_of(
     num_trials = 0  # of the run
 
     def record(kind: str, **fields: Any) -> None:
-        events.append({"event": kind, "number": len(events) + 1, **fields})
+        stored = {name: encode(value, name) for name, value in fields.items()}
+        events.append({"event": kind, "number": len(events) + 1, **stored})
+
+    def tensor(numbers: Sequence[float | None]) -> Tensor:
+        filled = [math.nan if number is None else number for number in numbers]
+        return torch.tensor(filled, dtype=torch.double)
 
     for trial in experiment.trials.values():
         asked = not is_attached(trial)
@@ -63,8 +72,9 @@ def events_of(
                 continue
             c = words.contexts(arm.parameters, where, rule)
             if asked:
-                some_known = any(value is not None for value in c)
-                record("ask", x=[x], **({"context": c} if some_known else {}))
+                known = tensor(c) if any(value is not None for value in c) else None
+                this_round = Round(known_context=known)
+                record("ask", x=tensor(x).unsqueeze(0), this_round=this_round)
                 num_trials += 1
                 if pending:
                     continue
@@ -75,17 +85,13 @@ def events_of(
                 outcome = _of_use(trial, arm.parameters, outcome, words, rule)
             if None in c:
                 continue
-            observation = {"x": [x], "c": [c], "closes_pending": False}
+            observation = {"x": tensor(x), "c": tensor(c), "closes_pending": False}
             room = rooms.get((trial.index, arm.name))
-            limits = {} if room is None else {"constraints": [room]}
-            if outcome is not None:
-                mean, variance = outcome
-                noise = {} if variance is None else {"y_variance": [variance]}
-                record("tell", **observation, **limits, y=[mean], **noise)
-            elif pending:
-                record("tell", **observation, y=None)
-            else:
-                record("fail", **observation, **limits)
+            if room is not None and not (pending and outcome is None):
+                observation["constraints"] = tensor(room).unsqueeze(0)
+            mean, variance = outcome or _NONE
+            over = outcome is None and not pending
+            record("tell", **observation, y=mean, y_variance=variance, failed=over)
             num_trials += 1
     return events
 

@@ -41,7 +41,7 @@ def test_run_writes_table_numbers_and_plot(tmp_path: Path, capsys):
     assert main([*line, "--out", str(tmp_path)]) == 0
     names = {path.name for path in tmp_path.iterdir()}
     report = {"table.md", "regret.png"}
-    assert names == {"runs", "results.parquet"} | report
+    assert names == {"runs", "results.parquet", "runs.csv", "about.json"} | report
     printed = capsys.readouterr().out
     assert "gp_ucb" in printed
     assert "random" in printed

@@ -8,7 +8,6 @@ import re
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import pytest
 from matplotlib import pyplot as plt
@@ -22,22 +21,23 @@ from benchmarks.run.config import ProblemConfig, from_toml
 from benchmarks.run.runner import tasks_of
 from benchmarks.run.storage import header_name, load
 from benchmarks.run.summary import search_of, title_of
+from benchmarks.run.tables import ABOUT, KEY, RUNS, load_tables, write_tables
 from benchmarks.run.world import make_problem
-from tests.data import FILES, needs
+from tests.data import FILES, needs, needs_raw
 
 FOREIGN = re.compile(r"[`\s=>](/[\w.-]+){2,}")
 
 
 def runs() -> list[object]:
-    """A parameter for each problem of each `results.parquet`."""
+    """A parameter for each problem of each benchmark."""
     found = []
-    for path in sorted(RESULTS.rglob("results.parquet")):
-        _, about = load(path)
+    for path in sorted(RESULTS.rglob(RUNS)):
+        _, about = load_tables(path.parent)
         # an experiment has no config: its functions are judged by its own tests
         for entry in about.get("config", {"problems": []})["problems"]:
             marks = [needs(FILES[entry["name"]])] if entry["name"] in FILES else []
             name = f"{path.parent.name}/{entry['label']}"
-            found.append(pytest.param(path, entry, marks=marks, id=name))
+            found.append(pytest.param(path.parent, entry, marks=marks, id=name))
     return found
 
 
@@ -59,7 +59,7 @@ STUDIES |= dict.fromkeys(NAMES[1:], "")
 )
 def test_runs_are_those_of_the_config(name: str, size: str):
     """Problems, recipes with all their options, and initial decisions."""
-    _, about = load(RESULTS / name)
+    _, about = load_tables(RESULTS / name)
     config, made = from_toml(name, size), {"format", "versions"}
     tasks = [t for t in tasks_of(config, RESULTS / name) if t.seed == config.seeds[0]]
     headers = about["headers"]
@@ -72,25 +72,41 @@ def test_runs_are_those_of_the_config(name: str, size: str):
         }
 
 
-@pytest.mark.parametrize(("path", "entry"), runs())
-def test_regret_is_that_to_the_stored_optimum(path: Path, entry: dict[str, Any]):
-    """`expected` was computed at the decision; `regret` has the optimum in it."""
-    rows, _ = load(path)
+@pytest.mark.parametrize(("folder", "entry"), runs())
+def test_regret_is_that_to_the_stored_optimum(folder: Path, entry: dict[str, Any]):
+    """`optima` has the least and the largest `regret + expected` of all rounds."""
+    rows, about = load_tables(folder)
     problem = make_problem(ProblemConfig(**entry))
     rows = rows[rows.problem == entry["label"]]
     assert len(rows) > 0
-    np.testing.assert_allclose(
-        rows.regret + rows.expected, problem.optimal_value, atol=1e-9
+    assert about["optima"][entry["label"]] == pytest.approx(
+        [problem.optimal_value] * 2, abs=1e-9
     )
-    # A run that was continued has a recommendation at its former end as well.
-    last = rows[rows.iteration == rows.iteration.max()].dropna(subset="recommended")
-    assert len(last) == rows.groupby(["algorithm", "seed"]).ngroups
-    assert min(rows.regret.min(), last.recommended_regret.min()) > -1e-3  # quadrature
-    x = problem.bounds.new_tensor(np.stack(last.recommended.tolist()[:1]))
-    value = problem.expected_value(x)
-    assert last.recommended_regret.iloc[0] == pytest.approx(
+    assert rows.recommended_regret.notna().all()
+    assert min(rows.least.min(), rows.recommended_regret.min()) > -1e-3  # quadrature
+    first = about["recommended"][entry["label"]]
+    value = problem.expected_value(problem.bounds.new_tensor([first["x"]]))
+    assert first["regret"] == pytest.approx(
         problem.optimal_value - value.item(), abs=1e-6
     )
+    assert rows.recommended_regret.iloc[0] == pytest.approx(first["regret"], abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(
+            str(name := path.parent.relative_to(RESULTS)),
+            marks=needs_raw(f"{name}/results.parquet"),
+        )
+        for path in sorted(RESULTS.rglob(RUNS))
+    ],
+)
+def test_the_tables_are_those_of_the_rows(name: str, tmp_path: Path):
+    write_tables(*load(RESULTS / name), tmp_path)
+    for file in (RUNS, ABOUT):
+        found = (tmp_path / file).read_text(encoding="utf-8")
+        assert found == (RESULTS / name / file).read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(
@@ -104,9 +120,9 @@ def test_regret_is_that_to_the_stored_optimum(path: Path, entry: dict[str, Any])
 )
 def test_head_of_a_table_says_what_was_run(name: str, first: str):
     """Where the first decisions come from, and how hard the functions are searched."""
-    rows, about = load(RESULTS / name)
+    rows, about = load_tables(RESULTS / name)
     head = (RESULTS / name / "table.md").read_text(encoding="utf-8").splitlines()[0]
-    size = f"{rows.seed.nunique()} seeds, {rows.iteration.max() + 1} iterations"
+    size = f"{rows.seed.nunique()} seeds, {rows.rounds.max()} iterations"
     search = "`num_restarts = 4`, `raw_samples = 256`, `max_iterations = 50`"
     assert head.endswith(f"{size} after 5 {first}; {search}")
     config = about["config"]  # the code of today writes the same
@@ -157,15 +173,14 @@ def test_regrets_of_the_readme_are_those_of_the_rows(
     heading: str, name: str, unlike: list[str]
 ):
     """Mean and standard error of the seeds; one problem is judged by its reward."""
-    rows, about = load(RESULTS / name)
+    rows, about = load_tables(RESULTS / name)
     methods, table = table_after(heading)
     assert set(methods) == set(rows.algorithm.unique())
     ranked = [each for each in methods if each not in unranked(about)]
     table = {line.split()[0]: cells for line, cells in table.items()}
     ranks = table.pop("mean", None)
     assert table.keys() == set(rows.problem.unique())
-    regrets = rows.groupby(["problem", "algorithm", "seed"]).regret.sum()
-    rewards = rows.groupby(["problem", "algorithm", "seed"]).y.sum()
+    regrets, rewards = (rows.set_index(KEY)[each] for each in ("regret", "reward"))
     for problem, cells in table.items():
         for method, cell in zip(methods, cells, strict=True):
             found = (rewards if problem in unlike else regrets)[problem][method]
@@ -192,20 +207,18 @@ def test_times_of_the_readme_are_those_of_the_rows(
     heading: str, name: str, problems: list[str]
 ):
     """Multiples of GP-UCB's within a seed, their median over the seeds."""
-    rows, about = load(RESULTS / name)
+    rows, about = load_tables(RESULTS / name)
     rows = rows[~rows.algorithm.isin(unranked(about))]
-    rows = rows.assign(own=rows.seconds - rows.fit_seconds)
     _, table = table_after(heading)
     assert table.keys() == set(rows.algorithm.unique())
-    runs = rows.groupby(["problem", "seed", "algorithm"])
-    medians = runs[["own", "seconds"]].median()
+    medians = rows.set_index(["problem", "seed", "algorithm"])
     wanted = [
         medians[field][problem]
         .unstack()
         .pipe(lambda m: m.div(m.gp_ucb, axis=0))
         .median()
         for problem in problems
-        for field in ("own", "seconds")
+        for field in ("own_seconds", "seconds")
     ]
     for method, cells in table.items():
         for cell, found in zip(cells[-len(wanted) :], wanted, strict=True):
@@ -220,8 +233,7 @@ def test_multiples_of_the_paper_are_those_of_its_seconds():
 
 def test_ablations_of_the_readme_are_those_of_the_rows():
     """Cumulative regret without a fault and with it, and that of `erbo`."""
-    rows, _ = load(RESULTS / "ablations")
-    totals = rows.groupby(["problem", "algorithm", "seed"]).regret.sum()
+    totals = load_tables(RESULTS / "ablations")[0].set_index(KEY)["regret"]
     means = totals.groupby(level=[0, 1]).mean()
     (_, *problems), table = table_after("## Ablations: which cause?")
     for fault, (recipes, *cells) in table.items():
@@ -256,12 +268,14 @@ def test_places_of_bocu_in_the_readme_are_those_of_the_rows():
         assert [int(place) for place in re.findall(r"\d", places)] == found
 
 
+@needs_raw("tournament/claims.parquet")
 def test_the_claims_report_is_that_of_its_table():
     folder = RESULTS / "tournament"
     found = str(make_claims_report(pd.read_parquet(folder / "claims.parquet")))
     assert found == (folder / "claims.md").read_text()
 
 
+@needs_raw("tournament/losses.parquet")
 def test_no_name_covers_another_in_the_picture_of_prices():
     losses, steps = (
         pd.read_parquet(RESULTS / "tournament" / f"{name}.parquet")
@@ -276,6 +290,7 @@ def test_no_name_covers_another_in_the_picture_of_prices():
     plt.close("all")
 
 
+@needs_raw("tournament/losses.parquet")
 @pytest.mark.slow
 def test_the_tournaments_report_is_that_of_its_rows(tmp_path: Path):
     folder = RESULTS / "tournament"

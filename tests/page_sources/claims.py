@@ -123,7 +123,7 @@ def break_even() -> list[Row]:
 
     It pays from the probability of the shift on at which it saves what it costs.
     """
-    losses = pd.read_parquet(RESULTS / "tournament" / "claims.parquet")
+    losses = pd.read_csv(RESULTS / "tournament" / "claims.csv")
 
     def less(told: int, cases: Cases, *laws: str) -> Row:
         pair = own("wdrbo_exact, sd", told), own("erbo", told)
@@ -174,7 +174,7 @@ SOURCES: Mapping[str, Callable[[], list[Row]]] = {
     "tournament/claims.md": claims,
     "tournament/claims.md, which method": which_method,
     "tournament/claims.md, without tension": without_tension,
-    "tournament/claims.parquet, break-even": break_even,
+    "tournament/claims.csv, break-even": break_even,
     "tournament/claims.md, learnt by erbo": learnt_by_erbo,
     "tournament/claims.md, longer own runs": longer_own_runs,
     "tournament/claims.md, newsvendor": newsvendor,

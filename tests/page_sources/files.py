@@ -5,6 +5,7 @@ from __future__ import annotations
 import pandas as pd
 
 from benchmarks.experiments.papers.judge import cells_of
+from benchmarks.run.tables import load_tables
 from tests.page_numbers import ROOT, numbers
 
 RESULTS = ROOT / "benchmarks" / "results"
@@ -48,6 +49,6 @@ def column(path: str, name: str, title: str = "") -> dict[str, Row]:
     }
 
 
-def results(name: str) -> pd.DataFrame:
-    """All rounds of a committed benchmark."""
-    return pd.read_parquet(RESULTS / name / "results.parquet")
+def runs(name: str) -> pd.DataFrame:
+    """All runs of a committed benchmark."""
+    return load_tables(RESULTS / name)[0]

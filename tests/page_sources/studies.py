@@ -7,14 +7,15 @@ from collections.abc import Callable, Mapping, Sequence
 
 import pandas as pd
 
+from benchmarks.run.tables import mean_value
 from botorch_drbo.test_functions import make_test_function
 from tests.page_numbers import ROOT
-from tests.page_sources.files import RESULTS, Row, mean_and_error, results
+from tests.page_sources.files import RESULTS, Row, mean_and_error, runs
 
 
 def regret_rows(name: str, methods: Sequence[str]) -> Row:
     """Cumulative regret, mean and error over seeds, method by method."""
-    total = results(name).groupby(["algorithm", "seed"])["regret"].sum()
+    total = runs(name).set_index(["algorithm", "seed"])["regret"]
     return [x for method in methods for x in mean_and_error(total[method])]
 
 
@@ -23,13 +24,10 @@ RECIPES = ("wdrbo", "erbo", "sbo_kde", "gp_ucb")
 
 def one_problem(name: str, problem: str) -> pd.DataFrame:
     """Cumulative regret and that of the recommendation: seed by method."""
-    rows = results(name)
-    rows = rows[rows["problem"] == problem]
-    of_run = rows.groupby(["seed", "algorithm"])
-    table = pd.DataFrame(
-        {"total": of_run["regret"].sum(), "last": of_run["recommended_regret"].last()}
-    )
-    return table.unstack()
+    table = runs(name)
+    table = table[table["problem"] == problem].set_index(["seed", "algorithm"])
+    names = {"regret": "total", "recommended_regret": "last"}
+    return table[[*names]].rename(columns=names).unstack()
 
 
 def measured() -> list[Row]:
@@ -62,14 +60,14 @@ def less_regret() -> list[tuple[int, pd.Series]]:
         ("figure1", "erbo"),
         ("edrbo", "erbo"),
     ):
-        rounds = results(name)
-        of_run = rounds.groupby(["problem", "seed", "algorithm"])
-        score = of_run["regret"].sum().unstack()
+        table = runs(name)
+        of_run = table.set_index(["problem", "seed", "algorithm"])
+        score = of_run["regret"].unstack()
         if name == "sbo_kde":  # this problem is judged by what was seen
-            seen = -of_run["y"].sum().unstack().loc[["complicated_hartmann"]]
+            seen = -of_run["reward"].unstack().loc[["complicated_hartmann"]]
             score.loc["complicated_hartmann"] = seen.to_numpy()
         less = score[f"{recipe}_ensemble"] < score[recipe]
-        rows.append((rounds["iteration"].max() + 1, less))
+        rows.append((table["rounds"].max(), less))
     return rows
 
 
@@ -79,7 +77,7 @@ def default_model() -> list[Row]:
 
 def shared_worlds() -> list[Row]:
     """Runs in worlds of the study of surrogates, others, and those with less regret."""
-    study = pd.read_parquet(RESULTS / "development" / "runs.parquet")
+    study = pd.read_csv(RESULTS / "development" / "worlds.csv")
     known = pd.MultiIndex.from_frame(study[["case", "seed"]])
     (first, *others) = [(less, less.index.isin(known)) for _, less in less_regret()]
     assert not any(shared.any() for _, shared in others)
@@ -103,11 +101,13 @@ def portfolio() -> list[Row]:
 
 
 def figure1() -> list[Row]:
-    rounds = results("figure1")
-    total = rounds.groupby(["algorithm", "seed"])["regret"].sum().unstack(0)
+    table = runs("figure1")
+    total = table.set_index(["algorithm", "seed"])["regret"].unstack(0)
     assert (total["wdrbo"] < total["erbo"]).all()
-    distance = rounds["x"].str[0].abs()[rounds["iteration"] >= 90]
-    spread = distance.groupby(rounds["algorithm"]).quantile([0.5, 0.25, 0.75])
+    last = table.set_index("algorithm")["last"].str.split().explode()
+    distance = last.astype(float).abs()
+    assert set(table["rounds"]) == {100} and len(distance) == 10 * len(table)
+    spread = distance.groupby(level=0).quantile([0.5, 0.25, 0.75])
     problem = make_test_function("wdrbo_figure1")
     reference = 0.1 * math.sqrt(2 / math.pi)  # mean |c - .5| of N(.5, .1)
     truth = (problem.true_contexts() - 0.5).abs().mean().item()
@@ -128,17 +128,15 @@ def first_places() -> list[Row]:
     """On how many problems EDRBO has the highest mean: theirs, ours, with the slip."""
     theirs = pd.read_csv(ROOT / "benchmarks" / "published" / "edrbo.csv")
     methods, rows = set(theirs["algorithm"]), []
-    slip = results("edrbo_batch").replace({"algorithm": {"edrbo_batch": "edrbo"}})
-    study = results("edrbo")
+    slip = runs("edrbo_batch").replace({"algorithm": {"edrbo_batch": "edrbo"}})
+    study = runs("edrbo")
     others = study[study["algorithm"].isin(methods - {"edrbo"})]
     own = study[study["algorithm"].isin(methods)]
     for (first, last), part in theirs.groupby(["first", "last"]):
         tables = [part.groupby(["problem", "algorithm"])["value"].mean()]
-        for runs in (own, pd.concat([slip, others])):
-            inside = runs[runs["iteration"].between(first - 6, last - 6)]
-            tables.append(inside.groupby(["problem", "algorithm"])["expected"].mean())
-        if slip["iteration"].max() < last - 6:
-            tables.pop()
+        for ours in (own, pd.concat([slip, others])):
+            values = ours.assign(value=mean_value(ours, first - 5, last - 5))
+            tables.append(values.groupby(["problem", "algorithm"])["value"].mean())
         best = [table.unstack().idxmax(axis="columns") for table in tables]
         rows.append([float((each == "edrbo").sum()) for each in best])
     return rows
@@ -148,12 +146,13 @@ def ackley() -> list[Row]:
     """Mean values of the published parts of the decisions: ours and theirs."""
     theirs = pd.read_csv(ROOT / "benchmarks" / "published" / "edrbo.csv")
     theirs = theirs[theirs["problem"] == "ackley_2_1"]
-    rounds = pd.concat([results("edrbo"), results("edrbo_batch")])
-    rounds = rounds[rounds["problem"] == "ackley_2_1"]
-    decision = rounds["iteration"] + 6
-    first = pd.cut(decision, [5, 30, 100, 200], labels=[6, 31, 101]).astype(int)
-    of_run = rounds.groupby(["algorithm", first.rename("first"), "seed"])
-    ours = of_run["expected"].mean().rename("value").reset_index()
+    both = pd.concat([runs("edrbo"), runs("edrbo_batch")])
+    both = both[both["problem"] == "ackley_2_1"]
+    parts = ((6, 30), (31, 100), (101, 200))
+    ours = pd.concat(
+        both.assign(first=first, value=mean_value(both, first - 5, last - 5))
+        for first, last in parts
+    )
     rows = []
     for values, method in (
         (ours, "erbo"),
@@ -169,14 +168,14 @@ def ackley() -> list[Row]:
 
 
 SOURCES: Mapping[str, Callable[[], list[Row]]] = {
-    "*/results.parquet": measured,
-    "*/results.parquet, paired": measured_less_erbo,
-    "*/results.parquet, default model": default_model,
-    "edrbo*/results.parquet, first places": first_places,
-    "edrbo*/results.parquet, Ackley": ackley,
-    "*/results.parquet, default model in words": default_model_in_words,
-    "development/runs.parquet, shared worlds": shared_worlds,
-    "wdrbo/results.parquet, portfolio_normal": portfolio,
-    "figure1/results.parquet": figure1,
+    "*/runs.csv": measured,
+    "*/runs.csv, paired": measured_less_erbo,
+    "*/runs.csv, default model": default_model,
+    "edrbo*/runs.csv, first places": first_places,
+    "edrbo*/runs.csv, Ackley": ackley,
+    "*/runs.csv, default model in words": default_model_in_words,
+    "development/worlds.csv, shared worlds": shared_worlds,
+    "wdrbo/runs.csv, portfolio_normal": portfolio,
+    "figure1/runs.csv": figure1,
     "bocu_long/gp_prior_2_2/iterations.csv": bocu_long,
 }

@@ -12,13 +12,13 @@ from tests.page_sources.files import RESULTS, Row, committed_table
 
 def tournament_ten() -> list[Row]:
     """Losses of `erbo` in percent after ten contexts; each case counts the same."""
-    losses = pd.read_parquet(RESULTS / "tournament" / "losses.parquet")
+    losses = pd.read_csv(RESULTS / "tournament" / "losses.csv")
     losses = losses[
         (losses["contexts"] == losses["contexts"].min())
         & (losses["method"] == "erbo")
         & ~losses["case"].str.endswith("_drifting")
     ]
-    means = 100 * losses.groupby(["deployment", "case"])["loss"].mean()
+    means = 100 * losses.set_index(["deployment", "case"])["mean"]
     laws = ("nothing shifts", "worst within 1 sd")
     return [[100, *(means[law].mean() for law in laws)]]
 
@@ -42,11 +42,11 @@ def drift() -> list[Row]:
 
 
 def results_of_tournament() -> pd.DataFrame:
-    return pd.read_parquet(RESULTS / "tournament" / "steps.parquet")
+    return pd.read_csv(RESULTS / "tournament" / "regrets.csv")
 
 
 SOURCES: Mapping[str, Callable[[], list[Row]]] = {
-    "tournament/losses.parquet, ten contexts": tournament_ten,
+    "tournament/losses.csv, ten contexts": tournament_ten,
     "tournament/methods.md": methods,
     "tournament/report.md, drift": drift,
 }

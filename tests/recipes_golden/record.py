@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import platform
 from importlib.metadata import version
@@ -27,7 +28,19 @@ def machine() -> dict[str, str]:
         "instructions": torch.backends.cpu.get_cpu_capability(),
         "python": platform.python_version(),
         **{name: version(name) for name in _LIBRARIES},
+        "arithmetic": _arithmetic(),
     }
+
+
+def _arithmetic() -> str:
+    """The last bits of a few sums: a virtual machine may hide what processor it has."""
+    numbers = torch.arange(1, 1601, dtype=torch.double).sqrt().reshape(40, 40) % 1.0
+    square = numbers @ numbers.T + torch.eye(40, dtype=torch.double)
+    factor = torch.linalg.cholesky(square)
+    parts = factor, (-numbers).exp(), numbers.log1p(), numbers.cos(), numbers.sum(0)
+    parts = (*parts, torch.linalg.solve_triangular(factor, numbers, upper=False))
+    bits = b"".join(part.contiguous().numpy().tobytes() for part in parts)
+    return hashlib.sha256(bits).hexdigest()[:16]
 
 
 def load(file: Path) -> dict[str, Any]:

@@ -28,4 +28,5 @@ def report(rows: pd.DataFrame) -> Report:
         "The bounds of theorems beside the regret",
         [command, *(block for part in parts for block in part.blocks)],
         {name: part.figures[name] for part in parts for name in part.figures},
+        {wdrbo.THEOREMS: wdrbo.theorems(rows)},
     )

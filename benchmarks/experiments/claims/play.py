@@ -12,8 +12,15 @@ from benchmarks.experiments.claims.cases import CASES
 from benchmarks.experiments.claims.judge import judged
 from benchmarks.experiments.claims.learn import CHECKPOINTS, LEARNERS, Task
 from benchmarks.experiments.claims.report import make_report
+from benchmarks.experiments.small_tables import write_study
 from benchmarks.run.display import report_failures, run_with_lines, show
-from benchmarks.run.storage import RunKey, collect_runs, load, rounds_kept
+from benchmarks.run.storage import (
+    RunKey,
+    collect_runs,
+    load,
+    refuse_without,
+    rounds_kept,
+)
 from benchmarks.study.judge import with_the_others
 
 LOSSES, REPORT = "claims.parquet", "claims.md"
@@ -41,6 +48,7 @@ def play(
     """
     console = Console()
     failures: dict[RunKey, BaseException] = {}
+    refuse_without(out / LOSSES, out / REPORT)
     if not report_only:
         failures = run_with_lines(tasks, work, workers=workers, console=console)
         kept = {task.key: rounds_kept(work, task.key) for task in tasks}
@@ -52,6 +60,7 @@ def play(
             before = pd.read_parquet(out / LOSSES)
             table = with_the_others(table, before, RUN, ORDER)
         table.to_parquet(out / LOSSES, index=False)
+        write_study(out)
     table = pd.read_parquet(out / LOSSES)
     show(make_report(table), out / REPORT, console)
     return report_failures(failures)

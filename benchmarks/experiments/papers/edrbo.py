@@ -25,7 +25,7 @@ from benchmarks.experiments.papers.judge import (
     Claim,
     by_problem,
     cells_of,
-    rounds_of,
+    runs_of,
     size_of,
     verdict,
 )
@@ -111,9 +111,9 @@ def _firsts(values: Any) -> Counter[str]:
 
 def _claims_of_regret() -> Iterator[Claim]:
     """One method against another, on the problems that both have."""
-    rows: Any = pd.concat([rounds_of(name) for name in NAMES])
-    number = rows["iteration"].max() + 1
-    regret = rows.groupby(["problem", "seed", "algorithm"])["regret"].sum().unstack()
+    runs: Any = pd.concat([runs_of(name) for name in NAMES])
+    number = runs["rounds"].max()
+    regret = runs.set_index(["problem", "seed", "algorithm"])["regret"].unstack()
     words = "EDRBO has less regret than ERBO"
     for first, other, text, why in (
         ("edrbo", "erbo", words, "without their slip; with it: the next row"),
@@ -160,7 +160,7 @@ def _claims_of_regret() -> Iterator[Claim]:
             _fewer(first, other, less),
             why,
             size_of(size, _THEIR_SIZE),
-            next(_file(n) for n in NAMES if source in set(rounds_of(n)["algorithm"])),
+            next(_file(n) for n in NAMES if source in set(runs_of(n)["algorithm"])),
         )
 
 

@@ -7,9 +7,10 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from benchmarks.experiments.papers.judge import rounds_of
+from benchmarks.experiments.papers.judge import runs_of
 from benchmarks.run.published import PUBLISHED
 from benchmarks.run.report import Table
+from benchmarks.run.tables import KEY, mean_value
 
 STUDY = "edrbo"
 BATCH = "edrbo_batch"  # a slip in EDRBO: the name of the method, too
@@ -59,22 +60,20 @@ class Part(NamedTuple):
 @cache
 def parts_of_runs() -> list[Part]:
     """The published parts, each with those of our runs."""
-    rows: Any = pd.concat([rounds_of(name) for name in NAMES])
-    number = rows["iteration"] + 1 + _INITIAL
+    runs: Any = pd.concat([runs_of(name) for name in NAMES])
     parts = []
     for (first, last), theirs in their_rows().groupby(["first", "last"]):
-        cells = rows[number.between(first, last)].groupby(
-            ["problem", "algorithm", "seed"], sort=False
-        )
-        values = theirs.set_index(["problem", "algorithm", "seed"])["value"].unstack()
-        parts.append(Part(values, cells["expected"].mean().unstack(), first, last))
+        own = mean_value(runs, first - _INITIAL, last - _INITIAL)
+        ours = runs.assign(value=own).groupby(KEY, sort=False)["value"].mean().unstack()
+        values = theirs.set_index(KEY)["value"].unstack()
+        parts.append(Part(values, ours, first, last))
     return parts
 
 
 def size_of_runs(name: str) -> str:
     """Seeds and rounds of an experiment."""
-    rows = rounds_of(name)
-    return f"{rows['seed'].nunique()} seeds of {rows['iteration'].max() + 1} rounds"
+    runs = runs_of(name)
+    return f"{runs['seed'].nunique()} seeds of {runs['rounds'].max()} rounds"
 
 
 def gaps_of(part: Part) -> Any:

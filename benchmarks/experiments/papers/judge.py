@@ -13,7 +13,7 @@ import pandas as pd
 from scipy.stats import rankdata
 
 from benchmarks.run.statistics import holm, wilcoxon
-from benchmarks.run.storage import load
+from benchmarks.run.tables import load_tables
 
 RESULTS = Path(__file__).parents[2] / "results"
 MMD = ("drbo_mmd", "drbo_mmd_minimax")
@@ -181,10 +181,9 @@ def by_problem(
     return "; ".join(parts)
 
 
-def rounds_of(name: str) -> Any:
-    """All rounds of a committed benchmark."""
-    rows, _ = load(RESULTS / name)
-    return rows  # pandas' annotations leave open what most expressions are
+def runs_of(name: str) -> Any:
+    """All runs of a committed benchmark; see ``load_tables``."""
+    return load_tables(RESULTS / name)[0]
 
 
 def ranks_of(name: str, problems: Sequence[str] = ()) -> tuple[pd.DataFrame, str]:
@@ -221,14 +220,14 @@ def with_our_default(name: str, method: str, paper: str) -> Iterator[Claim]:
 
 def scores_of(name: str, problems: Sequence[str] = ()) -> tuple[pd.DataFrame, str]:
     """Cumulative regret by problem and seed, and the size of what was run."""
-    rows = rounds_of(name)
-    size = f"{rows.seed.nunique()} seeds, {rows.iteration.max() + 1} rounds"
+    runs = runs_of(name)
+    size = f"{runs.seed.nunique()} seeds, {runs.rounds.max()} rounds"
     if problems:
-        rows = rows[rows["problem"].isin(problems)]
-    groups: Any = rows.groupby(["problem", "seed", "algorithm"])
+        runs = runs[runs["problem"].isin(problems)]
+    runs = runs.set_index(["problem", "seed", "algorithm"])
     # The mixture of Hartmann functions is judged by what was seen.
-    scores = groups["regret"].sum().unstack()
-    rewards = groups["y"].sum().unstack()
+    scores = runs["regret"].unstack()
+    rewards = runs["reward"].unstack()
     if "complicated_hartmann" in scores.index:
         scores.loc["complicated_hartmann"] = -rewards.loc[
             ["complicated_hartmann"]

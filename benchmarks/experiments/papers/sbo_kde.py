@@ -14,7 +14,7 @@ from benchmarks.experiments.papers.judge import (
     each_pair,
     means_of,
     ranks_of,
-    rounds_of,
+    runs_of,
     size_of,
     verdict,
     with_our_default,
@@ -48,13 +48,8 @@ def claims_of_sbo_kde() -> Iterator[Claim]:
         finished,
         "sbo_kde/results.parquet",
     )
-    rows = rounds_of("sbo_kde")
-    rewards: Any = (
-        rows[rows["problem"] == "complicated_hartmann"]
-        .groupby(["seed", "algorithm"])["y"]
-        .sum()
-        .unstack()
-    )
+    runs = runs_of("sbo_kde").set_index(["problem", "seed", "algorithm"]).unstack()
+    rewards: Any = runs["reward"].loc["complicated_hartmann"]
     less = (rewards["sbo_kde"] - rewards["drbo_kde"]).tolist()
     yield Claim(
         "DRBO-KDE is the better of the two on complicated Hartmann",
@@ -66,12 +61,7 @@ def claims_of_sbo_kde() -> Iterator[Claim]:
         finished,
         "sbo_kde/results.parquet",
     )
-    total: Any = (
-        rows[rows["problem"] == "newsvendor"]
-        .groupby(["seed", "algorithm"])["regret"]
-        .sum()
-        .unstack()
-    )
+    total: Any = runs["regret"].loc["newsvendor"]
     beaten = {m: (total[m] < total["gp_ucb"]).sum() for m in [*own, *others]}
     yield Claim(
         "On the newsvendor only these two of the methods with contexts beat GP-UCB",

@@ -9,6 +9,7 @@ from typing import Any
 import pandas as pd
 from rich.console import Console
 
+from benchmarks.experiments.small_tables import write_study
 from benchmarks.experiments.tournament.cases import CASES, METHODS, SIZES
 from benchmarks.experiments.tournament.judge import judge
 from benchmarks.experiments.tournament.learn import tasks_of
@@ -69,6 +70,7 @@ def play(
     for name, table in tables.items():
         table.attrs["commit"] = about["commit"]
         table.to_parquet(out / f"{name}.parquet", index=False)
+    write_study(out)
     command = f"python -m benchmarks tournament --size {size}"
     show(make_report(**tables, command=command), out / "report.md", console)
     return report_failures(failures)

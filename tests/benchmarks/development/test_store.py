@@ -82,6 +82,11 @@ def test_the_longer_of_two_runs_counts(tmp_path):
     table.write()
     assert Table(tmp_path).rounds(TASKS[0]) == 6
     assert Table(tmp_path).rounds(Task("bowl_3_1", "erbo", "botorch", 0, 6)) == 0
+    worlds = (tmp_path / "worlds.csv").read_text()
+    assert worlds == "half,case,seed,runs\nA,newsvendor,0,1\n"
+    (tmp_path / "runs.parquet").unlink()  # as in the repository: it would be anew
+    with pytest.raises(ConfigError, match="python -m benchmarks results"):
+        Table(tmp_path)
 
 
 def test_the_command_from_end_to_end(tmp_path, capsys):

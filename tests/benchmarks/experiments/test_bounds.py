@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from pathlib import Path
 
+import pandas as pd
 import pytest
 import torch
 from botorch.models import SingleTaskGP
@@ -136,7 +137,16 @@ def test_a_killed_run_goes_on_as_it_would_have(task: Task | ec_gp_ucb.Task):
 def test_command_reports_both(tmp_path: Path):
     line = ["bounds", "--seeds", "2", "--iterations", "3", "--workers", "1"]
     assert main([*line, "--out", str(tmp_path)]) == 0
-    for regret, fourth, fifth, shift in wdrbo.found(load(tmp_path)[0]).values():
+    found = wdrbo.found(load(tmp_path)[0])
+    kept = pd.read_csv(tmp_path / wdrbo.THEOREMS).set_index("case")
+    for case, (regret, fourth, fifth, _) in found.items():
+        assert kept.loc[case, "regret"].tolist() == pytest.approx(
+            regret.sum(-1).tolist()
+        )
+        for name, bound in (("theorem_4", fourth), ("theorem_5", fifth)):
+            assert kept.loc[case, name].tolist() == pytest.approx(bound[:, -1].tolist())
+        assert not kept.loc[case, ["above_4", "above_5"]].to_numpy().any()
+    for regret, fourth, fifth, shift in found.values():
         assert regret.shape == fourth.shape == fifth.shape == (2, 3)
         assert bool((regret >= 0).all()) and bool((regret <= fourth).all())
         assert bool((shift <= fourth).all())

@@ -26,7 +26,7 @@ from benchmarks.experiments.papers.judge import (
     with_our_default,
 )
 from benchmarks.experiments.papers.report import make_report
-from benchmarks.run.storage import load
+from benchmarks.run.tables import RUNS, load_tables
 from benchmarks.study.compare import Comparison
 from tests.page_sources.files import RESULTS
 
@@ -68,8 +68,10 @@ def test_the_page_and_the_commits_are_those_of_the_files():
     assert report.texts["edrbo_values.md"] == values
     commits = (RESULTS / "commits.md").read_text(encoding="utf-8")
     assert report.texts["commits.md"] == commits
-    for path in RESULTS.rglob("results.parquet"):
-        _, about = load(path)
+    paths = list(RESULTS.rglob(RUNS))
+    assert len(paths) == 14
+    for path in paths:
+        _, about = load_tables(path.parent)
         assert all(f"`{each}`" in commits for each in about["commit"])
     (one,) = set(re.findall("`([0-9a-f]{12})`", commits))
     page = (RESULTS.parents[1] / "docs" / "evidence.md").read_text(encoding="utf-8")

@@ -12,7 +12,7 @@ from benchmarks.experiments.papers.edrbo_values import (
     their_rows,
 )
 from benchmarks.experiments.papers.judge import cells_of
-from benchmarks.run.storage import load
+from benchmarks.run.tables import load_tables, mean_value
 from tests.page_numbers import numbers
 from tests.page_sources.files import RESULTS, words_of
 
@@ -24,9 +24,9 @@ BOTH = ("edrbo", "edrbo_batch")
 def test_the_page_says_what_their_slips_do():
     page = words_of("docs/evidence.md")
     names = ("edrbo", "edrbo_batch", "edrbo_slips")
-    rows = pd.concat([load(RESULTS / name)[0] for name in names])
-    runs = ["problem", "seed", "algorithm"]
-    regret = rows.groupby(runs).regret.sum().unstack()
+    rows = pd.concat([load_tables(RESULTS / name)[0] for name in names])
+    rows = rows.set_index(["problem", "seed", "algorithm"])
+    regret = rows.regret.unstack()
     better = (regret["gp_ucb_twice_rooted"] < regret["gp_ucb"]).sum()
     assert f"GP-UCB is not worse (less regret in {better} of 90 runs" in page
     camels = ["six_hump_camel", "three_hump_camel"]
@@ -49,7 +49,7 @@ def test_the_page_says_what_their_slips_do():
     theirs = theirs[theirs["problem"] == "portfolio_normal"]
     sums = theirs.groupby(["algorithm", "seed"])["total"].sum()
     assert (sums["edrbo"] > sums["erbo"]).sum() == 8
-    rounds = rows[rows.iteration < 95].groupby(runs).regret.sum().unstack()
+    rounds = rows.regret_95.unstack()
     less = (rounds["edrbo_batch"] < rounds["erbo"]).drop(camels, level="problem")
     assert f"have it in {less.sum()} of {len(less)} over these rounds" in page
     less = rounds["edrbo_batch"] < rounds["edrbo"]
@@ -116,22 +116,20 @@ def test_the_page_says_how_near_the_slip_is_on_ackley():
     )
     words += "the first and the last ({:.1f} for {:.1f})."
     assert words.format(*far) in evidence
-    rows, _ = load(RESULTS / "edrbo")
-    regret = rows[rows.problem == "ackley_2_1"].groupby(["seed", "algorithm"]).regret
-    total = regret.sum().unstack()
+    rows, _ = load_tables(RESULTS / "edrbo")
+    rows = rows[rows.problem == "ackley_2_1"]
+    total = rows.set_index(["seed", "algorithm"]).regret.unstack()
     assert (total["edrbo"] > total["erbo"]).sum() == 8
     assert "than `erbo` with one model on eight of ten seeds" in surrogates
 
 
 def test_slip_of_stable_opt_by_hand():
     """In how many runs it has more regret, and where it is nearer to theirs."""
-    study, slips = (load(RESULTS / name)[0] for name in ("edrbo", "edrbo_slips"))
+    study, slips = (load_tables(RESULTS / name)[0] for name in ("edrbo", "edrbo_slips"))
     shifted = slips[slips.algorithm == "stable_opt_shifted"]
     plain = study[study.algorithm == "stable_opt"]
-    plain = plain[plain.iteration <= shifted.iteration.max()]
-    totals = [
-        rows.groupby(["problem", "seed"]).regret.sum() for rows in (plain, shifted)
-    ]
+    assert {*plain.rounds} == {*shifted.rounds} == {195}
+    totals = [rows.set_index(["problem", "seed"]).regret for rows in (plain, shifted)]
     fewer = (totals[0] < totals[1].loc[totals[0].index]).sum()
     page = (RESULTS / "papers.md").read_text(encoding="utf-8")
     line = f"lower than `stable_opt_shifted` in {fewer} of {len(totals[0])} runs"
@@ -141,7 +139,7 @@ def test_slip_of_stable_opt_by_hand():
     assert words in evidence
     theirs = parts_of_runs()[0].theirs.mean(axis=1)
     gaps = [
-        rows[rows.iteration < 25].groupby("problem").expected.mean()
+        (rows.optimum - rows.regret_25 / 25).groupby(rows.problem).mean()
         for rows in (plain, shifted)
     ]
     same = [p for p in gaps[0].index if p not in ("six_hump_camel", "three_hump_camel")]
@@ -162,12 +160,12 @@ def test_slip_of_stable_opt_by_hand():
 
 def test_slip_of_drbo_mmd_by_hand():
     """In how many runs it has less regret, and where it is further from theirs."""
-    study, diagonal = (load(RESULTS / name)[0] for name in ("edrbo", "edrbo_diagonal"))
+    study, diagonal = (
+        load_tables(RESULTS / name)[0] for name in ("edrbo", "edrbo_diagonal")
+    )
     problems = set(diagonal.problem)
     plain = study[(study.algorithm == "drbo_mmd") & study.problem.isin(problems)]
-    total = [
-        rows.groupby(["problem", "seed"]).regret.sum() for rows in (plain, diagonal)
-    ]
+    total = [rows.set_index(["problem", "seed"]).regret for rows in (plain, diagonal)]
     fewer = (total[1] < total[0].loc[total[1].index]).sum()
     page = words_of("docs/evidence.md")
     words = f"*less* regret with it, in {fewer} of {len(total[1])} runs (p < .001): in "
@@ -184,25 +182,21 @@ def test_slip_of_drbo_mmd_by_hand():
     further = []
     for (first, last), part in theirs.groupby(["first", "last"]):
         published = part.groupby("problem")["value"].mean()
-        gaps = [
-            (
-                rows[rows.iteration.between(first - 6, last - 6)]
-                .groupby("problem")["expected"]
-                .mean()
-                - published[sorted(problems)]
-            ).abs()
+        ours = (
+            mean_value(rows, first - 5, last - 5).groupby(rows.problem).mean()
             for rows in (plain, diagonal)
-        ]
+        )
+        gaps = [(each - published[sorted(problems)]).abs() for each in ours]
         further.append(int((gaps[1] > gaps[0]).sum()))
     assert (further, len(problems)) == ([3, 2, 0], 3)  # as the page says in words
 
 
 def test_slip_of_wdrbo_by_hand():
-    study, detached = (load(RESULTS / name)[0] for name in ("edrbo", "edrbo_detached"))
+    study, detached = (
+        load_tables(RESULTS / name)[0] for name in ("edrbo", "edrbo_detached")
+    )
     plain = study[study.algorithm == "wdrbo"]
-    runs = [
-        rows.groupby(["problem", "seed"]).regret.sum() for rows in (plain, detached)
-    ]
+    runs = [rows.set_index(["problem", "seed"]).regret for rows in (plain, detached)]
     less = runs[1] < runs[0].loc[runs[1].index]
     same = less.drop(["six_hump_camel", "three_hump_camel"], level="problem")
     page = words_of("docs/evidence.md")

@@ -19,6 +19,7 @@ from benchmarks.experiments.reproduced import (
     moved,
     reproduced,
     samples_of,
+    tasks_of_runs,
 )
 from benchmarks.run import storage
 from benchmarks.run.config import (
@@ -30,6 +31,8 @@ from benchmarks.run.config import (
 from benchmarks.run.engine import run_tasks
 from benchmarks.run.report import Table
 from benchmarks.run.runner import tasks_of
+from benchmarks.run.tables import KEY, RUNS, load_tables
+from tests.data import needs_raw
 
 CONFIG = BenchmarkConfig(
     name="tiny",
@@ -122,8 +125,30 @@ def test_a_result_or_run_that_is_not_known_is_refused(
         samples_of(results, "tiny")
 
 
+def runs_of_result(name: str) -> dict[storage.RunKey, int]:
+    """The runs of a committed result, and how many rounds each has."""
+    table = load_tables(RESULTS / name)[0][[*KEY, "rounds"]]
+    return {
+        storage.RunKey(*key): rounds for *key, rounds in table.itertuples(index=False)
+    }
+
+
 @pytest.mark.parametrize("name", EXPERIMENTS)
 def test_the_runs_of_an_experiment_are_known(name: str) -> None:
+    runs = runs_of_result(name)
+    tasks = tasks_of_runs(name, runs)
+    assert tasks.keys() == runs.keys()
+    assert all(key == task.key for key, task in tasks.items())
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=needs_raw(f"{name}/{storage.RESULTS}"))
+        for name in EXPERIMENTS
+    ],
+)
+def test_the_rounds_of_an_experiment_are_drawn(name: str) -> None:
     samples = samples_of(RESULTS, name)
     assert all(key == sample.task.key for key, sample in samples.items())
     assert len({sample.at for sample in samples.values()}) > 5
@@ -131,10 +156,11 @@ def test_the_runs_of_an_experiment_are_known(name: str) -> None:
 
 def test_every_committed_run_was_made_again() -> None:
     table = (RESULTS / "reproduced.md").read_text(encoding="utf-8")
-    for path in RESULTS.rglob(storage.RESULTS):
-        rows = parquet.read_table(path, columns=list(storage.RunKey._fields))
-        runs = len(rows.group_by(rows.column_names).aggregate([]))
-        assert f"| `{path.parent.relative_to(RESULTS)}` | {runs:,} |" in table
+    paths = list(RESULTS.rglob(RUNS))
+    assert len(paths) == 14
+    for path in paths:
+        name = str(path.parent.relative_to(RESULTS))
+        assert f"| `{name}` | {len(runs_of_result(name)):,} |" in table
 
 
 def test_the_page_has_the_sums_of_the_table() -> None:
@@ -155,8 +181,7 @@ def test_the_page_has_the_sums_of_the_table() -> None:
     ) in page.replace("\n", " ")
     elsewhere = ("ablations", "edrbo_slips", "figure1", "sbo_kde", "wdrbo")
     assert f"(`{'`, `'.join(elsewhere)}`)" in page.replace("\n", " ")
-    files = (RESULTS / name / storage.RESULTS for name in elsewhere)
-    made = sum(parquet.read_metadata(file).num_rows for file in files)
+    made = sum(sum(runs_of_result(name).values()) for name in elsewhere)
     further = text[text.index("Those that moved further") :]
     found = sum(further.count(f"| `{name}` |") for name in elsewhere)
     assert further.count("\n| `") == sums[4] and found == 2

@@ -16,7 +16,9 @@ from benchmarks.experiments import batches, pending
 from benchmarks.problems import make
 from benchmarks.run.config import CONFIGS, SIZES, ConfigError, from_dict, from_toml
 from benchmarks.run.runner import recorded_runs
+from benchmarks.run.tables import load_tables
 from benchmarks.run.world import SHARED, World
+from tests.data import needs_raw
 from tests.page_numbers import ROOT
 from tests.page_sources.files import words_of
 
@@ -49,14 +51,12 @@ def recorded_seeds(name: str) -> set[int]:
     if name == "demo":
         shops = [pd.read_csv(path) for path in (RESULTS / "demo").glob("*.csv")]
         return {int(seed) for table in shops for seed in table["shop"]}
-    table = pd.read_parquet(RESULTS / name / "results.parquet", columns=["seed"])
-    return {int(seed) for seed in table["seed"]}
+    return {int(seed) for seed in load_tables(RESULTS / name)[0]["seed"]}
 
 
 def of_table(path: str, first: int = 0) -> Iterator[Place]:
     """The worlds of a committed table of cases and seeds."""
-    file = RESULTS / path
-    table = pd.read_csv(file) if file.suffix == ".csv" else pd.read_parquet(file)
+    table = pd.read_csv(RESULTS / path)
     for case, seed in set(zip(table["case"], table["seed"], strict=True)):
         yield "", case, first + seed
 
@@ -67,14 +67,14 @@ def all_worlds() -> dict[str, set[Place]]:
     found: dict[str, Iterable[Place]] = {
         **{name: of_config(name) for name in CONFIG_NAMES},
         "search": (("", p, 1000 + i) for p in search.PROBLEMS for i in range(16)),
-        "development": of_table("development/runs.parquet"),
+        "development": of_table("development/worlds.csv"),
         "calibration": itertools.chain.from_iterable(
             of_table(f"development/intervals_{half}.csv", random_rows.FIRST_SEED)
             for half in "AB"
         ),
         "batches": (("", name, seed) for name in problems for seed in range(10)),
-        "claims": of_table("tournament/claims.parquet"),
-        "tournament": of_table("tournament/steps.parquet"),
+        "claims": of_table("tournament/claims.csv"),
+        "tournament": of_table("tournament/regrets.csv"),
     }
     return {name: set(worlds) for name, worlds in found.items()}
 
@@ -115,7 +115,13 @@ def test_every_experiment_with_a_world_is_looked_at():
     assert {*PLAYERS.values(), *CONFIG_NAMES} == all_worlds().keys()
 
 
-@pytest.mark.parametrize("name", ["figure1", "ablations"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=needs_raw(f"{name}/results.parquet"))
+        for name in ("figure1", "ablations")
+    ],
+)
 def test_committed_runs_are_of_their_worlds(name: str):
     runs, _ = recorded_runs(RESULTS / name)
     for task, rows in runs.values():
