@@ -40,7 +40,9 @@ from benchmarks.run.storage import (
 from benchmarks.run.world import World, make_problem
 from botorch_drbo.codec import decode
 from botorch_drbo.optimizer import RobustOptimizer
+from botorch_drbo.optimizer.events import Ask, CheckedTell
 from botorch_drbo.optimizer.state import write_state
+from botorch_drbo.optimizer.stored_events import write_event
 from botorch_drbo.recipes import RECIPES, Recipe, make_recipe
 from botorch_drbo.schedules.base import Rule
 from botorch_drbo.test_functions.base import RobustTestFunction
@@ -159,10 +161,10 @@ class Task:
         state: Any = optimizer.state_dict()
         events = list(state["events"])
         for row in done:
-            x, c, y = [row["x"]], [row["c"]], [row["y"]]
-            tell = {"x": x, "c": c, "closes_pending": True, "y": y}
-            for event in ({"event": "ask", "x": x}, {"event": "tell", **tell}):
-                events.append({**event, "number": len(events) + 1})
+            x, c = (problem.bounds.new_tensor([row[name]]) for name in ("x", "c"))
+            y = problem.bounds.new_tensor([row["y"]])
+            for event in (Ask(x=x), CheckedTell(x=x, c=c, y=y)):
+                events.append(write_event(event, len(events) + 1))
         return RobustOptimizer.from_state_dict(
             write_state(state["config"], state["environment"], events)
         )
@@ -337,5 +339,7 @@ def _option(key: str, value: Any, problem: RobustTestFunction) -> Any:
             )
         return problem.reference
     if isinstance(value, Mapping) and "schedule" in value:
-        return decode(dict(value), Rule, key)
+        arguments = {name: part for name, part in value.items() if name != "schedule"}
+        tag = f"botorch_drbo:{value.get('schedule')}"
+        return decode({"class": tag, "arguments": arguments}, Rule, key)
     return value
