@@ -130,12 +130,14 @@ def intervals(case: str, surrogate: str, seed: int, told: int) -> list[Interval]
         decisions = {"expected": X[expected.argmax()], "worst": robust[best]}
         found = []
         for promised, x in decisions.items():
-            promise = Promise.of(model, x, reference, worst, widening)
-            believed, under = promise.expected, reference
+            promise = Promise.of(model, x, problem, worst, widening, seed=seed)
+            believed = promise.expected
+            values = function.table(x.unsqueeze(0), contexts.points)[0]
+            true = (contexts.weights @ values).item()
             if promised == "worst":
-                believed, under = promise.worst_case, worst
+                believed = promise.worst_case
+                true = ball.worst_case(values, contexts.weights).value.item()
             ends = believed.interval(LEVEL)
-            values = function.table(x.unsqueeze(0), under.points)[0]
             found.append(
                 Interval(
                     half=half_of(case),
@@ -148,7 +150,7 @@ def intervals(case: str, surrogate: str, seed: int, told: int) -> list[Interval]
                     low=ends[0],
                     high=ends[1],
                     widening=widening,
-                    truth=(under.weights @ values).item(),
+                    truth=true,
                     spread=high - low,
                     commit=commit(),
                 )

@@ -101,6 +101,17 @@ class WorstCaseProblem:
         return ball.radius.item() if ball.has_radius else None
 
     @property
+    def is_reference_alone(self) -> bool:
+        """Whether no other distribution is in the set, or there is one context only."""
+        points = self.contexts.points
+        ball = self.ball(points)
+        if ball.has_radius:
+            alone = ball.radius.item() == 0.0
+        else:
+            alone = ball.keeps_support
+        return alone or (self.box is None and len(points.unique(dim=0)) == 1)
+
+    @property
     def reach(self) -> str:
         """The size of the ball in words; empty for a set without a radius."""
         ball = self.ball(self.contexts.points)

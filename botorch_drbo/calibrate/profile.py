@@ -12,6 +12,7 @@ from torch import Tensor
 from botorch_drbo._validation import check_finite
 from botorch_drbo.ambiguity import AmbiguitySet
 from botorch_drbo.ambiguity.sizing import check_has_radius
+from botorch_drbo.posterior.mixture import GaussianMixture
 
 _BISECTIONS = 40  # to 1e-12 of the largest radius
 _ROUNDING = 1e-9  # of the range of the values: a smaller difference is none
@@ -31,6 +32,8 @@ class RobustnessProfile:
         target: A value that the decision should reach, or None.
         falls_below: The radius from which the worst case misses the target; None if it
             does not, up to the largest radius.
+        belief: What the model believes of the worst case at each radius, a mixture of
+            ``k`` numbers, not widened; None of values without a model.
     """
 
     radii: Tensor
@@ -40,6 +43,7 @@ class RobustnessProfile:
     falls_behind: float | None = None
     target: float | None = None
     falls_below: float | None = None
+    belief: GaussianMixture | None = None
 
 
 def robustness_profile(

@@ -32,6 +32,7 @@ from botorch_drbo.cli.terminal import answer, say, show
 from botorch_drbo.optimizer.comparison import METHODS
 from botorch_drbo.recommendation.numbers import shown
 from botorch_drbo.recommendation.promise import LEVEL
+from botorch_drbo.recommendation.summary import interval_words
 from botorch_drbo.report import write_report
 from botorch_drbo.report.reach import movement
 
@@ -240,32 +241,54 @@ def profile(
     moved_by = movement(opt, None) or (lambda size: f"{size:.3g}")
     pairs = zip(found.radii.tolist(), found.values.tolist(), strict=True)
     lines = [(size, moved_by(size), value) for size, value in pairs][::_EACH]
+    promise, belief = best.promise, found.belief
+    if promise is None or belief is None:
+        raise RuntimeError("The profile of a model states what it believes.")
+    widened = belief.widened(promise.widening or 1.0)
+    beliefs = [widened[i] for i in range(len(found.radii))][::_EACH]
     outcome = space.outcome
     decision = in_digits_of(best, file, space).x.iloc[0].to_dict()
 
     def tell() -> None:
         words = ", ".join(f"{name} = {word}" for name, word in decision.items())
         printed = [
-            {"the contexts move by": text, f"worst-case {outcome}": shown(value)}
-            for _, text, value in lines
+            {
+                "the contexts move by": text,
+                f"worst-case {outcome}": shown(value),
+                f"{LEVEL:.0%} interval": interval_words(part, LEVEL),
+            }
+            for (_, text, value), part in zip(lines, beliefs, strict=True)
         ]
-        show(printed, f"If the contexts move, {words} is still worth")
+        show(printed, f"If the contexts move, {words} is expected to be worth")
+        say(f"The intervals are {promise.words()}.")
         if target is not None and found.falls_below is None:
-            say(f"It reaches {target:g} in each line.")
+            say(f"By the posterior mean it reaches {target:g} in each line.")
         elif target is not None and found.falls_below == 0.0:
-            say(f"It does not reach {target:g}, even if nothing moves.")
+            say(
+                f"By the posterior mean it does not reach {target:g}, even if nothing "
+                "moves."
+            )
         elif target is not None and found.falls_below is not None:
-            say(f"It misses {target:g} from {moved_by(found.falls_below)} on.")
+            say(
+                f"By the posterior mean it misses {target:g} from "
+                f"{moved_by(found.falls_below)} on."
+            )
 
     document = {
         "decision": as_values(decision, space.decisions),
         "outcome": outcome,
         "expected": found.expected_value,
         "target": target,
+        "level": LEVEL,
         "falls_below": found.falls_below,
         "rows": [
-            {"radius": size, "moves": text, "worst_case": value}
-            for size, text, value in lines
+            {
+                "radius": size,
+                "moves": text,
+                "worst_case": value,
+                "interval": list(part.interval(LEVEL)),
+            }
+            for (size, text, value), part in zip(lines, beliefs, strict=True)
         ],
     }
     answer(document, as_json=options.json, text=tell)

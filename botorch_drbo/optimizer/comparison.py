@@ -170,14 +170,16 @@ def _all_sums(
             shares.append(contexts.weights)
     column = torch.cat(columns)
     expectations = torch.nn.functional.one_hot(column, m * w).mT.to(decisions)
-    expectations = (expectations * torch.cat(shares)).unflatten(0, (m, w))
-    gains = expectations - expectations[:1]
-    costs = expectations[0, :1] - expectations[0]
-    wanted = torch.cat([expectations.flatten(0, 1), gains.flatten(0, 1), costs])
-    # Equal rows, of methods that agree and worlds that overlap, are one.
+    expectations = expectations * torch.cat(shares)
+    # Equal rows, of methods that agree and worlds that overlap, are one: what two
+    # decisions share then cancels exactly.
     Z, inverse = torch.cat(rows).unique(dim=0, return_inverse=True)
-    merged = wanted.new_zeros(len(wanted), len(Z)).index_add(1, inverse, wanted)
-    found = posterior_of_sums(state.model, Z, merged)
+    merged = expectations.new_zeros(m * w, len(Z))
+    merged = merged.index_add(1, inverse, expectations).unflatten(0, (m, w))
+    gains = merged - merged[:1]
+    costs = merged[0, :1] - merged[0]
+    wanted = torch.cat([merged.flatten(0, 1), gains.flatten(0, 1), costs])
+    found = posterior_of_sums(state.model, Z, wanted)
     parts = []
     for start, shape in ((0, (m, w)), (m * w, (m, w)), (2 * m * w, (w,))):
         part = slice(start, start + math.prod(shape))

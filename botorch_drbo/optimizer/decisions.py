@@ -318,9 +318,12 @@ def profiled(
         seed=seed_of_recommendation(run),
         this_round=this_round,
     )
-    others = found.other_values
+    others, belief = found.other_values, found.belief
+    if belief is not None and not configuration.maximize:
+        belief = belief.mirrored()
     return replace(
         found,
+        belief=belief,
         values=sign * found.values,
         expected_value=sign * found.expected_value,
         other_values=None if others is None else sign * others,

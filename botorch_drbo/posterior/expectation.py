@@ -54,13 +54,13 @@ def posterior_of_expectation(
     """
     has_mass = weights > 0
     contexts, weights = contexts[has_mass], weights[has_mass]
-    some, shares = _thinned(contexts, weights)
-    found = posterior_of_sums(model, _joined(x, some), shares.unsqueeze(0))
+    some, shares = thinned(contexts, weights, _MOST_CONTEXTS)
+    found = posterior_of_sums(model, joined(x, some), shares.unsqueeze(0))
     means, deviations = found.means.squeeze(-1), found.deviations.squeeze(-1)
     is_gaussian = bool(deviations.any())  # samples are points
     if is_gaussian and len(some) < len(contexts):  # n (x S) x 1 x 1
         with torch.no_grad():
-            alone = model.posterior(_joined(x, contexts).unsqueeze(-2))
+            alone = model.posterior(joined(x, contexts).unsqueeze(-2))
         each = cast(GPyTorchPosterior, alone).mean.flatten(1)
         means = (weights.to(each) @ each).reshape(-1)
     return GaussianMixture(means, deviations)
@@ -108,15 +108,16 @@ def posterior_of_sums(model: Model, Z: Tensor, coefficients: Tensor) -> Gaussian
     return GaussianMixture(means.reshape(-1, k), deviations.reshape(-1, k))
 
 
-def _joined(x: Tensor, contexts: Tensor) -> Tensor:
+def joined(x: Tensor, contexts: Tensor) -> Tensor:
+    """One decision ``d_x`` beside each of ``n x d_c`` contexts, ``n x d``."""
     return torch.cat([x.expand(len(contexts), -1), contexts], dim=-1)
 
 
-def _thinned(contexts: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
-    """At most 1024 contexts, systematically: of equal weight if there were more."""
-    if len(contexts) <= _MOST_CONTEXTS:
+def thinned(contexts: Tensor, weights: Tensor, most: int) -> tuple[Tensor, Tensor]:
+    """At most so many contexts, systematically: of equal weight if there were more."""
+    if len(contexts) <= most:
         return contexts, weights
-    steps = (torch.arange(_MOST_CONTEXTS).to(weights) + 0.5) / _MOST_CONTEXTS
+    steps = (torch.arange(most).to(weights) + 0.5) / most
     places = torch.searchsorted(weights.cumsum(-1), steps * weights.sum())
     places = places.clamp_max(len(contexts) - 1)
-    return contexts[places], weights.new_full((len(places),), 1.0 / len(places))
+    return contexts[places], weights.new_full((most,), 1.0 / most)

@@ -130,6 +130,10 @@ class GaussianMixture:
         rest = 0.5 * (1.0 - check_level(level))
         return self.quantile(rest).item(), self.quantile(1.0 - rest).item()
 
+    def __getitem__(self, index: int) -> GaussianMixture:
+        """One of many numbers."""
+        return GaussianMixture(self.means[:, index], self.deviations[:, index])
+
     def widened(self, factor: float) -> GaussianMixture:
         r"""The mixture with every distance from its mean multiplied.
 

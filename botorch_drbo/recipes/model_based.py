@@ -294,8 +294,10 @@ class ModelBasedRecipe(Recipe):
                 problem = recipe.worst_case_problem(state)
             else:
                 problem = recipe.worst_case_problem_of(ambiguity_set, state)
-            means = [mean_at(model, row) for row in (x, other) if row is not None]
-            return profile(problem, means, radii=radii, target=target, seed=seed)
+            decisions = [row for row in (x, other) if row is not None]
+            return profile(
+                problem, model, decisions, radii=radii, target=target, seed=seed
+            )
 
     def _propose(
         self,
@@ -375,7 +377,9 @@ class ModelBasedRecipe(Recipe):
             searched=problem.searched(space),
             num_outcomes=history.t,
             held=None if history.constraints is None else history.constraints.held(),
-            promise=Promise.of(joint, x, reference, of_worst, check and check.widening),
+            promise=Promise.of(
+                joint, x, problem, of_worst, check and check.widening, seed=seed
+            ),
             model_check=check,
         )
 

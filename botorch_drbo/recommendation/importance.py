@@ -11,11 +11,13 @@ from torch import Tensor
 
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.posterior.ensemble import members_of
+from botorch_drbo.posterior.expectation import posterior_of_sums
 from botorch_drbo.posterior.joint import joint_moments
 from botorch_drbo.problem.feasible import sample, settled
 from botorch_drbo.problem.search_space import SearchSpace
 
 _NUM_DRAWS = 1024
+_NUM_JOINT = 256  # of them, of which the joint posterior is taken
 
 
 @final
@@ -24,26 +26,19 @@ class Importance:
     r"""By how much the expected outcome typically differs if one column alone changes.
 
     Attributes:
-        members: By each model of an ensemble, ``S x d``, decisions first, in the units
-            of the outcome; of a single model ``S`` is one.
+        members: By the mean of each model of an ensemble, ``S x d``, decisions first,
+            in the units of the outcome; of a single model ``S`` is one.
+        possible: With what the models do not know, ``d``: the root of the expected
+            square of the true difference. A mean alone is too smooth.
     """
 
     members: Tensor
+    possible: Tensor
 
     @property
     def mean(self) -> Tensor:
         """The mean over the models, ``d``."""
         return self.members.mean(0)
-
-    @property
-    def lowest(self) -> Tensor:
-        """By the model that says least, ``d``."""
-        return self.members.amin(0)
-
-    @property
-    def highest(self) -> Tensor:
-        """By the model that says most, ``d``."""
-        return self.members.amax(0)
 
 
 def importance(
@@ -51,12 +46,13 @@ def importance(
 ) -> Importance:
     r"""The typical difference that each column makes to a model's mean.
 
-    .. math:: D_j = \sqrt{E\big[ (\mu(z) - \mu(z_{j \to z'_j}))^2 \big]}
+    .. math:: D_j = \sqrt{E\big[ (\mu(z) - \mu(z_{j \to z'_j}))^2 \big]}, \qquad
+        P_j = \sqrt{E\big[ (f(z) - f(z_{j \to z'_j}))^2 \big]}
 
     with ``z = [x, c]``: a decision that may be taken, all equally likely, and a
     context of the distribution; ``z'_j`` is column ``j`` of another such draw. (Half of
     the square is the total-effect index of Sobol and Jansen, not divided by the
-    variance.) 1024 draws of either.
+    variance.) ``f`` is drawn from the posterior. 1024 draws, 256 of them for ``P``.
 
     Args:
         model: Of ``[x, c]``, fitted.
@@ -93,7 +89,17 @@ def importance(
             moved, _ = joint_moments(member, changed.flatten(0, 1))
         gaps = moved.unflatten(0, (-1, len(first))) - mean
         found.append(gaps.square().mean(-1).sqrt())
-    return Importance(torch.stack(found))
+    possible = torch.stack([_possible(model, first, rows) for rows in changed])
+    return Importance(torch.stack(found), possible)
+
+
+def _possible(model: Model, first: Tensor, changed: Tensor) -> Tensor:
+    """The root of the expected square of the true differences of ``n x d`` rows."""
+    n = _NUM_JOINT
+    one = torch.eye(n).to(first)
+    Z = torch.cat([first[:n], changed[:n]])
+    gaps = posterior_of_sums(model, Z, torch.cat([-one, one], dim=-1))
+    return (gaps.means.square() + gaps.deviations.square()).mean().sqrt()
 
 
 def _draws(space: SearchSpace, contexts: ContextSet, seed: int) -> Tensor:

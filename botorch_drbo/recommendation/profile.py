@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import torch
 from botorch.exceptions.errors import InputDataError
+from botorch.models.model import Model
 from torch import Tensor
 from torch.nn.functional import pad
 
@@ -15,14 +16,18 @@ from botorch_drbo.ambiguity import AmbiguitySet
 from botorch_drbo.ambiguity.sizing import check_has_radius
 from botorch_drbo.calibrate import robustness_profile
 from botorch_drbo.calibrate.profile import RobustnessProfile, check_radii
-from botorch_drbo.recommendation.worst_case import Score, worst_case
+from botorch_drbo.contexts import ContextSet
+from botorch_drbo.recommendation.decision_moments import mean_at
+from botorch_drbo.recommendation.promise import posterior_of_worst_case
+from botorch_drbo.recommendation.worst_case import worst_case
 
 _NUM_RADII, _TIMES = 25, 4.0
 
 
 def profile(
     problem: WorstCaseProblem,
-    scores: Sequence[Score],
+    model: Model,
+    decisions: Sequence[Tensor],
     *,
     radii: Tensor | None,
     target: float | None,
@@ -36,7 +41,8 @@ def profile(
 
     Args:
         problem: The ball, and where its adversary may go; its radius does not count.
-        scores: Of the decision, and of one to compare with.
+        model: Of ``[x, c]``, fitted.
+        decisions: The decision, ``d_x``, and one to compare with.
         radii: ``k``, ascending; None for steps up to four times the ball's own.
         target: A value that the decision should reach.
         seed: Decides the search.
@@ -56,6 +62,7 @@ def profile(
             "pass `radii`, for example torch.linspace(0.0, 0.5, 26)."
         )
     radii = radii.to(contexts.points.device)
+    scores = [mean_at(model, x) for x in decisions]
     points = contexts.points
     if problem.box is not None:
         balls = [_with_radius(problem, radius) for radius in radii]
@@ -67,7 +74,7 @@ def profile(
         points = torch.cat([points, torch.cat(found).unique(dim=0)])
     with torch.no_grad():
         values = [score(points) for score in scores]
-    return robustness_profile(
+    found = robustness_profile(
         values[0],
         pad(contexts.weights, (0, len(points) - given)),
         problem.ball(points),
@@ -75,6 +82,11 @@ def profile(
         other_values=values[1] if len(values) > 1 else None,
         target=target,
     )
+    reached = ContextSet(points, torch.full_like(points[:, 0], 1.0 / len(points)))
+    belief = posterior_of_worst_case(
+        model, decisions[0], problem, reached, radii, seed=seed
+    )
+    return replace(found, belief=belief)
 
 
 def _with_radius(problem: WorstCaseProblem, radius: Tensor) -> WorstCaseProblem:

@@ -5,16 +5,26 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import final
 
+import torch
 from botorch.models.model import Model
 from torch import Tensor
 
+from botorch_drbo.adversaries import WorstCaseProblem
+from botorch_drbo.adversaries.worst_case_problem import with_unlisted
 from botorch_drbo.contexts import ContextSet
-from botorch_drbo.posterior.expectation import posterior_of_expectation
+from botorch_drbo.posterior.expectation import (
+    joined,
+    posterior_of_expectation,
+    thinned,
+)
 from botorch_drbo.posterior.mixture import GaussianMixture
 from botorch_drbo.recommendation.numbers import widened
 
 LEVEL = 0.9
 """Of the intervals that are shown where no other is asked for."""
+_NUM_DRAWS = 256  # of the outcomes over contexts, of all models of an ensemble
+_MOST_LISTED = 1024  # contexts of a joint posterior, if the adversary has no others
+_MOST_SEEN, _MOST_OTHERS = 256, 128  # of a box: with weight, and without
 
 
 @final
@@ -22,16 +32,15 @@ LEVEL = 0.9
 class Promise:
     r"""The distributions of the two values of a recommendation, by the model.
 
-    Each is a mixture of Gaussians, of the expectation under one distribution of the
-    context, from the model's joint posterior over contexts: see
-    ``posterior_of_expectation``. If cross-validation shows that the model is
-    overconfident, both are widened around their mean: see ``overconfidence``. They do
-    not account for errors in the distributions of the context, nor for the selection of
-    the decision by its predicted value.
+    Both are from the model's joint posterior over contexts: see
+    ``posterior_of_expectation`` and ``posterior_of_worst_case``. If cross-validation
+    shows that the model is overconfident, both are widened around their mean: see
+    ``overconfidence``. They do not account for errors in the distributions of the
+    context, nor for the selection of the decision by its predicted value.
 
     Attributes:
         expected: The value under the reference distribution.
-        worst_case: Under the worst distribution found.
+        worst_case: The worst case over the set, whichever distribution is worst.
         widening: The factor by which both were widened; None if it is unknown because
             the model cannot be checked.
     """
@@ -45,23 +54,29 @@ class Promise:
         cls,
         model: Model,
         x: Tensor,
-        reference: ContextSet,
+        problem: WorstCaseProblem,
         worst: ContextSet,
         widening: float | None,
+        *,
+        seed: int,
     ) -> Promise:
         r"""Compute them from a model.
 
         Args:
             model: Of ``[x, c]``, fitted.
             x: The decision, ``d_x``.
-            reference: The distribution of the context.
-            worst: The worst distribution found.
+            problem: The reference, and the set around it.
+            worst: The worst distribution found for the posterior mean.
             widening: The factor by which to widen; None if unknown.
+            seed: Decides the contexts that fill a box.
         """
-        expected, worst_case = (
-            posterior_of_expectation(model, x, contexts.points, contexts.weights)
-            for contexts in (reference, worst)
+        reference = problem.contexts
+        expected = posterior_of_expectation(
+            model, x, reference.points, reference.weights
         )
+        worst_case = expected
+        if not problem.is_reference_alone:
+            worst_case = posterior_of_worst_case(model, x, problem, worst, seed=seed)
         factor = 1.0 if widening is None else widening
         return cls(expected.widened(factor), worst_case.widened(factor), widening)
 
@@ -76,3 +91,65 @@ class Promise:
             return "by the model, unchecked"
         stretched = widened(self.widening)
         return f"by the model, {stretched}" if stretched else "by the model"
+
+
+def posterior_of_worst_case(
+    model: Model,
+    x: Tensor,
+    problem: WorstCaseProblem,
+    found: ContextSet,
+    radii: Tensor | None = None,
+    *,
+    seed: int,
+) -> GaussianMixture:
+    r"""What is believed of the worst case of a decision, at several radii.
+
+    .. math:: \min_{q \in \mathcal{Q}} \sum_i q_i f(x, c_i), \qquad
+        f(x, \cdot) \sim \text{the joint posterior over contexts}
+
+    Each of 256 functions that may be true has a worst distribution of its own, so the
+    mean of these is below the worst case of the mean. Of a box, contexts that fill it
+    stand for all: at most 128 beside those with weight, of which at most 256 are taken.
+
+    Args:
+        model: Of ``[x, c]``, fitted.
+        x: The decision, ``d_x``.
+        problem: The set, and where its adversary may go.
+        found: Contexts of the worst case of the posterior mean.
+        radii: ``k`` radii; None for the set's own.
+        seed: Decides the contexts that fill a box.
+
+    Returns:
+        The draws, as a mixture of points, ``k`` numbers each; one number without radii.
+        They are drawn by torch's global generator.
+    """
+    contexts = _listed(problem, found, seed)
+    with torch.no_grad():
+        posterior = model.posterior(joined(x, contexts.points))
+        num = -(-_NUM_DRAWS // posterior.mean.shape[:-2].numel())
+        drawn = posterior.rsample(torch.Size([num]))
+    values = drawn.flatten(0, -3).squeeze(-1).double()
+    ball, weights = problem.ball(contexts.points), contexts.weights.double()
+    if radii is None:
+        worst = ball.worst_case(values, weights).value
+        return GaussianMixture(worst, torch.zeros_like(worst))
+    columns = [
+        ball.worst_case(values, weights, radius=radius.expand(len(values))).value
+        for radius in radii.to(values)
+    ]
+    worst = torch.stack(columns, dim=-1)
+    return GaussianMixture(worst, torch.zeros_like(worst))
+
+
+def _listed(problem: WorstCaseProblem, found: ContextSet, seed: int) -> ContextSet:
+    """The contexts on which worst cases are drawn."""
+    given = problem.contexts
+    if problem.box is None and given.num_points <= _MOST_LISTED:
+        return given
+    full, _ = problem.on_a_full_list(seed)
+    held = full.weights > 0.0
+    points, weights = thinned(full.points[held], full.weights[held], _MOST_SEEN)
+    others = full.points[~held]
+    others = others[:: -(-len(others) // _MOST_OTHERS) or 1]
+    seen = with_unlisted(ContextSet(points, weights), others)
+    return with_unlisted(seen, found.points[found.weights > 0.0])

@@ -56,6 +56,9 @@ class Stability(Generic[_Row]):
         Returns:
             What the report of a recommendation says.
         """
+        return f"by the posterior mean {self._until(rival)}"
+
+    def _until(self, rival: str) -> str:
         if self.by_column:
             now, beyond = "that radius", f"{self.searched:.3g} times that radius"
             until = f"{self.until or 0.0:.3g} times that radius"

@@ -37,19 +37,25 @@ def slices_section(found: Findings) -> Markup:
         )
     lines.sort(reverse=True)
     first = (
-        f"Moved alone, {lines[0][1]} changes the expected {best.outcome} most, by "
-        f"up to {rough(lines[0][0])}. "
+        f"Moved alone, {lines[0][1]} changes the expected {best.outcome} most by the "
+        f"model's mean, by {rough(lines[0][0])}. "
     )
     if len(lines) == 1:
         drop, name = lines[0]
         first = (
             f"From its worst to its best value {name} changes the expected "
-            f"{best.outcome} by {rough(drop)}."
+            f"{best.outcome} by {rough(drop)}, by the model's mean. "
         )
-    rest = ", ".join(f"{name} by up to {rough(drop)}" for drop, name in lines[1:])
+    rest = ", ".join(f"{name} by {rough(drop)}" for drop, name in lines[1:])
     limited = "" if best.feasibility is None else ", or to meet the measured limits"
     return joined(
-        tag("p", first + (f"The others: {rest}." if rest else "")),
+        tag(
+            "p",
+            first
+            + (f"The others: {rest}. " if rest else "")
+            + "The true differences may be larger or smaller, as the intervals of the "
+            "pictures say.",
+        ),
         tag(
             "p",
             "Each picture moves one decision and leaves the others as recommended; the "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from botorch_drbo.posterior.mixture import GaussianMixture
 from botorch_drbo.recommendation.model_check import FEW_OUTCOMES, know_nothing
 from botorch_drbo.recommendation.moved_contexts import moved_words
 from botorch_drbo.recommendation.numbers import shown
@@ -102,9 +103,12 @@ def next_section(found: Findings) -> Markup:
         parts += [tag("p", text), _decisions(pending)]
     if isinstance(proposed, str):
         return joined(*parts, tag("p", proposed))
+    best = found.best.x.astype(str).iloc[0].tolist()
+    again = best in proposed.astype(str).to_numpy().tolist()
+    among = " The recommended one is among them." if again else ""
     text = (
-        "These decisions teach most about where the best decision lies. They are "
-        "not the recommended one, and need not be good themselves."
+        "These decisions teach most about where the best decision lies. They need not "
+        f"be good themselves.{among}"
     )
     return joined(*parts, tag("p", text), _decisions(proposed))
 
@@ -119,11 +123,18 @@ def _lead(found: Findings) -> str:
         shift = "as far as was taken to be possible"
     if moved:
         shift = f"(on average by {moved})"
+    expected, worst = shown(best.expected_value), shown(best.worst_case_value)
+    if best.promise is not None:
+        expected += f" ({_within(best.promise.expected, best.level)})"
+        worst += f" ({_within(best.promise.worst_case, best.level)})"
     return (
-        f"Choose {row}. The {best.outcome} is then expected to be "
-        f"{shown(best.expected_value)} on average, and "
-        f"{shown(best.worst_case_value)} at worst if the contexts shift {shift}."
+        f"Choose {row}. The {best.outcome} is then expected to be {expected} on "
+        f"average, and {worst} at worst if the contexts shift {shift}."
     )
+
+
+def _within(belief: GaussianMixture, level: float) -> str:
+    return f"{level:.0%}: {interval_words(belief, level)}"
 
 
 def _decisions(rows: pd.DataFrame) -> Markup:
@@ -160,7 +171,8 @@ def _meaning(found: Findings) -> str:
         "Contexts are what you meet and do not choose. Expected is the mean "
         f"{best.outcome} over the contexts as they are expected; worst-case is the "
         "mean over the worst distribution of them that counts as possible. The "
-        f"{better} is sought. An interval holds such a mean, not a single "
+        f"{better} is sought. Values are what the model expects; an interval says "
+        "where the true mean lies if the model is right. It does not hold a single "
         f"{best.outcome}."
     )
 

@@ -56,17 +56,17 @@ def model_section(found: Findings) -> Markup:
 def importance_section(found: Findings) -> Markup:
     """Bars: by how much the outcome differs if one column alone changes."""
     space, best = found.optimizer.named_space, found.best
-    names, sizes = [*space.decisions, *space.contexts], found.importance.mean.tolist()
-    ends = zip(
-        found.importance.lowest.tolist(),
-        found.importance.highest.tolist(),
-        strict=True,
-    )
     rows = sorted(
-        zip(names, sizes, ends, strict=True), key=lambda row: row[1], reverse=True
+        zip(
+            [*space.decisions, *space.contexts],
+            found.importance.mean.tolist(),
+            found.importance.possible.tolist(),
+            strict=True,
+        ),
+        key=lambda row: row[1],
+        reverse=True,
     )
     largest = max(rows[0][1], 1e-300)
-    several = len(found.importance.members) > 1
     bars = [
         joined(
             tag("dt", name, tag("small", _role(name, found))),
@@ -76,29 +76,25 @@ def importance_section(found: Findings) -> Markup:
                     "span", "", class_="bar", style=f"width:{60 * size / largest:.1f}%"
                 ),
                 tag("span", rough(size), class_="size"),
-                *([tag("small", f"{rough(low)} to {rough(high)}")] if several else []),
+                tag("small", f"{rough(possible)} with what it does not know"),
             ),
         )
-        for name, size, (low, high) in rows
+        for name, size, possible in rows
     ]
-    source = (
-        f"The small numbers are the least and the most that one of the "
-        f"{len(found.importance.members)} models says, whose mean the bar is."
-        if several
-        else ""
-    )
     return joined(
         paragraphs(
-            f"{rows[0][0]} makes the largest difference: about {rough(rows[0][1])} of "
-            f"{best.outcome}."
+            f"By the model's mean {rows[0][0]} makes the largest difference: about "
+            f"{rough(rows[0][1])} of {best.outcome}."
         ),
         tag("dl", *bars, class_="bars"),
         paragraphs(
             "How it is measured: two situations are drawn that differ in this column "
             "alone, and the number is the typical difference (root of the mean "
             f"square) of the {best.outcome} that the model expects of them. Decisions "
-            "are drawn from all that are allowed, contexts from those expected. "
-            f"{source}"
+            "are drawn from all that are allowed, contexts from those expected. What "
+            "the model expects is smoother than the truth: the small number is the "
+            "same of what may be true. Where it is much larger, the data do not say "
+            "yet whether the column matters."
         ),
     )
 

@@ -16,6 +16,7 @@ from botorch_drbo.contexts import ContextSet
 from botorch_drbo.optimizer import NamedOptimizer
 from botorch_drbo.problem.round import RoundRadius
 from botorch_drbo.recommendation.importance import Importance, importance
+from botorch_drbo.posterior.mixture import GaussianMixture
 from botorch_drbo.recommendation.promise import LEVEL
 from botorch_drbo.recommendation.slices import Slice, slice_through
 from botorch_drbo.report.policies import policies
@@ -167,6 +168,21 @@ class Findings:
             moved_by=movement(optimizer, radius),
             date=datetime.now(),
         )
+
+    @property
+    def beliefs(self) -> list[GaussianMixture]:
+        """What the model believes of the worst case at each step of the profile.
+
+        Those without a shift and at the radius are the ones of the recommendation.
+        """
+        profile, promise = self.profile, self.best.promise
+        if isinstance(profile, str) or profile.belief is None or promise is None:
+            raise RuntimeError("A profile of a model states what it believes.")
+        drawn = profile.belief.widened(promise.widening or 1.0)
+        known = {0.0: promise.expected}
+        if self.has_radius:
+            known[1.0] = promise.worst_case
+        return [known.get(step, drawn[i]) for i, step in enumerate(self.steps)]
 
     @property
     def has_radius(self) -> bool:

@@ -10,6 +10,7 @@ import torch
 from botorch_drbo.plotting.policy import plot_policy
 from botorch_drbo.plotting.profile import plot_robustness_profile
 from botorch_drbo.recommendation.numbers import shown
+from botorch_drbo.recommendation.summary import interval_words
 from botorch_drbo.report.figures import figure
 from botorch_drbo.report.findings import Findings
 from botorch_drbo.report.markup import Markup, joined, paragraphs, table, tag
@@ -26,29 +27,35 @@ def radius_section(found: Findings) -> Markup:
     profile, best = found.profile, found.best
     if isinstance(profile, str):
         return tag("p", profile)
-    values = profile.values.tolist()
+    values, beliefs = profile.values.tolist(), found.beliefs
+    intervals = [interval_words(belief, best.level) for belief in beliefs]
+    share = f"{best.level:.0%}"
+
+    def value_at(i: int) -> str:
+        return f"{shown(values[i])} ({share}: {intervals[i]})"
+
     if found.has_radius:
         axis = "shift, in multiples of the radius that counts"
         now = found.steps.index(1.0)
         text = (
-            f"If the contexts come as expected, the {best.outcome} is "
-            f"{shown(profile.expected_value)} on average; if they shift as far as was "
-            f"taken to be possible, at worst {shown(values[now])}; four times as far, "
-            f"{shown(values[-1])}."
+            f"If the contexts come as expected, the model expects {best.outcome} to be "
+            f"{value_at(0)} on average; if they shift as far as was taken to be "
+            f"possible, at worst {value_at(now)}; four times as far, {value_at(-1)}."
         )
     else:
         axis = "share of cases with the worst contexts instead"
         now = found.steps.index(0.2)
         text = (
             f"The recipe {found.optimizer.algorithm.name} has no radius: it takes the "
-            f"contexts as they are expected, where the {best.outcome} is "
-            f"{shown(profile.expected_value)} on average. If the worst contexts come "
-            f"in a fifth of the cases instead, it is {shown(values[now])}."
+            f"contexts as they are expected, where the model expects {best.outcome} to "
+            f"be {value_at(0)} on average. If the worst contexts come in a fifth of "
+            f"the cases instead, it is {value_at(now)}."
         )
     if max(values) - min(values) <= _ROUNDING * max(map(abs, values)):
         text = (
-            f"However the contexts shift, the {best.outcome} of this decision stays "
-            f"{shown(profile.expected_value)}: the model expects the same in all."
+            f"However the contexts shift, the model expects the same of this "
+            f"decision, {value_at(0)}; what it cannot rule out, four times as far: "
+            f"{share}: {intervals[-1]}."
         )
         return tag("p", text)
     # By multiples, or shares, in place of the units of the set.
@@ -65,13 +72,13 @@ def radius_section(found: Findings) -> Markup:
         words,
     )
     rows, has_units = [], False
-    for step, value in zip(found.steps, values, strict=True):
+    for step, value, within in zip(found.steps, values, intervals, strict=True):
         moved = found.reach(step)
         has_units = has_units or bool(moved)
-        rows.append([step, *([moved] if moved else []), value])
+        rows.append([step, *([moved] if moved else []), value, within])
     units = ["on average the contexts move by"] if has_units else []
     head = ["radius, times" if found.has_radius else "share of cases"]
-    head += [*units, f"worst-case {best.outcome}"]
+    head += [*units, f"worst-case {best.outcome}", f"{share} interval"]
     meaning = (
         f"Radius 1 is that of the recommendation. Searched was {best.searched}."
         if found.has_radius
@@ -115,7 +122,7 @@ def _policy(found: Findings, name: str, rows: pd.DataFrame) -> Markup:
                 else f"{decision} from {low} to {high}"
             )
             (shifts if low != high else same).append(words)
-    text = f"By {name}: {', '.join(shifts)}." if shifts else f"{name} changes nothing."
+    text = f"By {name}: {', '.join(shifts)}." if shifts else f"For each {name} the model chooses the same."
     if same and shifts:
         text += f" The same for all: {', '.join(same)}."
     moving = _most_moved(found, rows)
