@@ -105,10 +105,7 @@ class WorstCaseProblem:
         """Whether no other distribution is in the set, or there is one context only."""
         points = self.contexts.points
         ball = self.ball(points)
-        if ball.has_radius:
-            alone = ball.radius.item() == 0.0
-        else:
-            alone = ball.keeps_support
+        alone = ball.radius.item() == 0.0 if ball.has_radius else ball.keeps_support
         return alone or (self.box is None and len(points.unique(dim=0)) == 1)
 
     @property

@@ -6,7 +6,7 @@ from typing import cast
 
 import torch
 from botorch.models.model import Model
-from botorch.posteriors import GPyTorchPosterior
+from botorch.posteriors import GPyTorchPosterior, Posterior
 from gpytorch.distributions import MultivariateNormal
 from torch import Tensor
 
@@ -93,12 +93,10 @@ def posterior_of_sums(model: Model, Z: Tensor, coefficients: Tensor) -> Gaussian
     """
     with torch.no_grad():
         posterior = model.posterior(Z)
-        normal = getattr(posterior, "distribution", None)
-        if not isinstance(posterior, GPyTorchPosterior) or not isinstance(
-            normal, MultivariateNormal
-        ):
-            samples = posterior.rsample(torch.Size([_NUM_SAMPLES]))
-            means = samples.flatten(0, -3).squeeze(-1) @ coefficients.to(samples).mT
+        normal = _normal(posterior)
+        if normal is None:
+            samples = _sampled(posterior, _NUM_SAMPLES)
+            means = samples @ coefficients.to(samples).mT
             return GaussianMixture(means, torch.zeros_like(means))
         a = coefficients.to(normal.mean)
         variances = ((a @ normal.covariance_matrix) * a).sum(-1)  # (S x) k
@@ -106,6 +104,32 @@ def posterior_of_sums(model: Model, Z: Tensor, coefficients: Tensor) -> Gaussian
     deviations = variances.clamp_min(0.0).sqrt()
     k = len(a)
     return GaussianMixture(means.reshape(-1, k), deviations.reshape(-1, k))
+
+
+def joint_samples(model: Model, Z: Tensor, num: int) -> Tensor:
+    """So many draws of the outcomes by each model, ``num S x r``, of ``r x d`` rows."""
+    with torch.no_grad():
+        posterior = model.posterior(Z)
+        normal = _normal(posterior)
+        if normal is None:
+            return _sampled(posterior, num)
+        # By eigenvalues: rows that are equal, or nearly, need no jitter.
+        mean, covariance = normal.mean, normal.covariance_matrix
+        values, vectors = torch.linalg.eigh(covariance)
+        roots = vectors * values.clamp_min(0.0).sqrt().unsqueeze(-2)
+        noise = torch.randn(*mean.shape[:-1], num, mean.shape[-1]).to(mean)
+        return (mean.unsqueeze(-2) + noise @ roots.mT).reshape(-1, len(Z))
+
+
+def _normal(posterior: Posterior) -> MultivariateNormal | None:
+    """The distribution of a posterior if it is Gaussian, else None."""
+    normal = getattr(posterior, "distribution", None)
+    is_normal = isinstance(posterior, GPyTorchPosterior)
+    return normal if is_normal and isinstance(normal, MultivariateNormal) else None
+
+
+def _sampled(posterior: Posterior, num: int) -> Tensor:
+    return posterior.rsample(torch.Size([num])).flatten(0, -3).squeeze(-1)
 
 
 def joined(x: Tensor, contexts: Tensor) -> Tensor:

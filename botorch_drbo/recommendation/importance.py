@@ -89,17 +89,20 @@ def importance(
             moved, _ = joint_moments(member, changed.flatten(0, 1))
         gaps = moved.unflatten(0, (-1, len(first))) - mean
         found.append(gaps.square().mean(-1).sqrt())
-    possible = torch.stack([_possible(model, first, rows) for rows in changed])
-    return Importance(torch.stack(found), possible)
+    squares = [
+        torch.stack([_squared_gap(member, first, rows) for rows in changed])
+        for member in members_of(model)
+    ]
+    return Importance(torch.stack(found), torch.stack(squares).mean(0).sqrt())
 
 
-def _possible(model: Model, first: Tensor, changed: Tensor) -> Tensor:
-    """The root of the expected square of the true differences of ``n x d`` rows."""
+def _squared_gap(model: Model, first: Tensor, changed: Tensor) -> Tensor:
+    """The expected square of the true differences of ``n x d`` rows."""
     n = _NUM_JOINT
     one = torch.eye(n).to(first)
     Z = torch.cat([first[:n], changed[:n]])
     gaps = posterior_of_sums(model, Z, torch.cat([-one, one], dim=-1))
-    return (gaps.means.square() + gaps.deviations.square()).mean().sqrt()
+    return (gaps.means.square() + gaps.deviations.square()).mean()
 
 
 def _draws(space: SearchSpace, contexts: ContextSet, seed: int) -> Tensor:

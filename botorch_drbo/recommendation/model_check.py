@@ -153,23 +153,24 @@ class ModelCheck:
     def explained_interval(self) -> tuple[float, float]:
         r"""An interval of 90% of the share of *new* outcomes' variance.
 
-        .. math:: R^2 \pm t_{n-1} \sqrt{1 + n / m}\; s / \sqrt{n}, \qquad
+        .. math:: R^2 \pm t_{K-1} \sqrt{1 + n / m}\; s / \sqrt{n}, \qquad
             u_i = \frac{e_i^2 - (1 - R^2) d_i^2}{\overline{d^2}}
 
         with ``e`` and ``d`` the two differences of ``explained``, ``s`` the deviation
-        of the influences ``u`` of the ``n`` rows, and ``m`` the rows that predict a
-        fold. The factor is 1.5 of five folds: predictions by fits that share most of
-        their rows are wrong together [NadeauBengio2003]_. NaN if outcomes do not
-        differ.
+        of the influences ``u`` of the ``n`` rows, ``m`` the rows that predict a fold,
+        and ``K`` the number of folds. The factor is 1.5 of five folds: predictions by
+        fits that share most of their rows are wrong together [NadeauBengio2003]_. NaN
+        if outcomes do not differ.
         """
         share, n = self.explained, len(self.outcomes)
         if share != share:
             return share, share
         missed, total = self._squares()
-        told = n - n / len(self.fold.unique())
+        num_folds = len(self.fold.unique())
+        told = n - n / num_folds
         influences = (missed - (1.0 - share) * total) / total.mean()
         error = influences.std().item() * (1.0 / n + 1.0 / told) ** 0.5
-        half = float(student.ppf(0.5 * (1.0 + LEVEL), n - 1)) * error
+        half = float(student.ppf(0.5 * (1.0 + LEVEL), num_folds - 1)) * error
         return share - half, min(share + half, 1.0)
 
     def _squares(self) -> tuple[Tensor, Tensor]:

@@ -12,8 +12,10 @@ from torch import Tensor
 from botorch_drbo.adversaries import WorstCaseProblem
 from botorch_drbo.adversaries.worst_case_problem import with_unlisted
 from botorch_drbo.contexts import ContextSet
+from botorch_drbo.posterior.ensemble import members_of
 from botorch_drbo.posterior.expectation import (
     joined,
+    joint_samples,
     posterior_of_expectation,
     thinned,
 )
@@ -124,11 +126,8 @@ def posterior_of_worst_case(
         They are drawn by torch's global generator.
     """
     contexts = _listed(problem, found, seed)
-    with torch.no_grad():
-        posterior = model.posterior(joined(x, contexts.points))
-        num = -(-_NUM_DRAWS // posterior.mean.shape[:-2].numel())
-        drawn = posterior.rsample(torch.Size([num]))
-    values = drawn.flatten(0, -3).squeeze(-1).double()
+    num = -(-_NUM_DRAWS // len(members_of(model)))
+    values = joint_samples(model, joined(x, contexts.points), num).double()
     ball, weights = problem.ball(contexts.points), contexts.weights.double()
     if radii is None:
         worst = ball.worst_case(values, weights).value

@@ -14,9 +14,9 @@ from botorch_drbo.ambiguity import TotalVariation
 from botorch_drbo.calibrate.profile import RobustnessProfile
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.optimizer import NamedOptimizer
+from botorch_drbo.posterior.mixture import GaussianMixture
 from botorch_drbo.problem.round import RoundRadius
 from botorch_drbo.recommendation.importance import Importance, importance
-from botorch_drbo.posterior.mixture import GaussianMixture
 from botorch_drbo.recommendation.promise import LEVEL
 from botorch_drbo.recommendation.slices import Slice, slice_through
 from botorch_drbo.report.policies import policies

@@ -122,7 +122,11 @@ def _policy(found: Findings, name: str, rows: pd.DataFrame) -> Markup:
                 else f"{decision} from {low} to {high}"
             )
             (shifts if low != high else same).append(words)
-    text = f"By {name}: {', '.join(shifts)}." if shifts else f"For each {name} the model chooses the same."
+    text = (
+        f"By {name}: {', '.join(shifts)}."
+        if shifts
+        else f"For each {name} the model chooses the same."
+    )
     if same and shifts:
         text += f" The same for all: {', '.join(same)}."
     moving = _most_moved(found, rows)

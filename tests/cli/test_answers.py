@@ -171,7 +171,11 @@ def test_the_profile_is_in_units_and_of_the_model(data: Path) -> None:
     assert "of temp" in shown
     middle = 0.5 * (values[0] + values[-1])
     shown = call("profile", data, *words, "--target", str(middle))[1]
-    assert f"It misses {middle:g} from " in shown
+    assert f"By the posterior mean it misses {middle:g} from " in shown
+    assert "90% interval" in shown and "The intervals are by the model" in shown
+    for row in found["rows"]:  # what is promised has an interval
+        low, high = row["interval"]
+        assert low < row["worst_case"] < high
     code, _, error = call("profile", data, "--algorithm", "erbo")
     assert code == 2 and "`erbo` has no radius above zero" in error
     code, _, error = call("profile", data, "--target", "nan")

@@ -6,7 +6,9 @@ import math
 
 import pytest
 import torch
+from botorch.models import SingleTaskGP
 from botorch.models.deterministic import GenericDeterministicModel
+from gpytorch.kernels import RBFKernel, ScaleKernel
 
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.posterior.ensemble import ModelEnsemble
@@ -65,5 +67,20 @@ def test_each_model_of_an_ensemble_has_its_word() -> None:
     found = importance(ModelEnsemble(models), space, CONTEXTS)
     alone = [importance(model, space, CONTEXTS).members[0] for model in models]
     assert torch.equal(found.members, torch.stack(alone))
-    assert torch.equal(found.lowest, torch.minimum(*alone))
-    assert torch.equal(found.highest, torch.maximum(*alone))
+    # The models are certain: what they do not know is which of them is right.
+    both = torch.stack(alone).square().mean(0).sqrt()
+    assert found.possible.tolist() == pytest.approx(both.tolist(), rel=0.1)
+
+
+def test_what_may_be_true_counts_what_the_model_does_not_know() -> None:
+    """Of a prior of variance 4 without data: E[(f - f')^2] = 8 (1 - k)."""
+    Z = torch.zeros(1, 2, dtype=torch.double)
+    model = SingleTaskGP(Z, Z[:, :1], covar_module=ScaleKernel(RBFKernel()))
+    model.covar_module.outputscale = 4.0
+    model.covar_module.base_kernel.lengthscale = 0.01
+    model.likelihood.noise = 1e4  # the one outcome says nothing
+    found = importance(model.eval(), SearchSpace(UNIT, UNIT), CONTEXTS)
+    assert found.mean.max() < 0.01
+    assert found.possible[0].item() == pytest.approx(math.sqrt(8.0), rel=0.05)
+    # The context differs in 3/8 of the pairs.
+    assert found.possible[1].item() == pytest.approx(math.sqrt(3.0), rel=0.15)

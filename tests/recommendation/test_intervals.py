@@ -24,10 +24,11 @@ from botorch_drbo import (
     Space,
 )
 from botorch_drbo.ambiguity import FullSimplex, KullbackLeibler
+from botorch_drbo.posterior.ensemble import members_of
 from botorch_drbo.posterior.mixture import GaussianMixture
 from botorch_drbo.recommendation import Recommendation
 from botorch_drbo.recommendation.promise import Promise
-from botorch_drbo.surrogate import FixedHyperparameters, ModelData
+from botorch_drbo.surrogate import EnsembleOf, FixedHyperparameters, ModelData
 from botorch_drbo.surrogate.botorch_default import BoTorchDefault
 from botorch_drbo.surrogate.cross_validation import folds
 from botorch_drbo.surrogate.leave_one_out import leave_one_out
@@ -60,18 +61,23 @@ def by_hand(
 def check(opt: RobustOptimizer, best: Recommendation) -> None:
     """Both intervals of a run whose model is one Gaussian process."""
     model, sign = opt.model, 1.0 if opt._run.configuration.maximize else -1.0
-    known = best.context_set
-    pairs = [
-        (known.weights, best.expected_value, best.expected_interval),
-        (best.worst_case_weights, best.worst_case_value, best.worst_case_interval),
-    ]
-    assert best.promise is not None and best.promise.widening is not None
-    for weights, value, interval in pairs:
-        mean, deviation = by_hand(model, best.x, known.points, weights)
-        assert value == pytest.approx(sign * mean, abs=1e-6)
-        wide = norm.ppf(0.5 + best.level / 2) * deviation * best.promise.widening
-        expected = (sign * mean - wide, sign * mean + wide)
-        assert interval == pytest.approx(expected, abs=2e-6)
+    known, promise = best.context_set, best.promise
+    assert promise is not None and promise.widening is not None
+    mean, deviation = by_hand(model, best.x, known.points, known.weights)
+    assert best.expected_value == pytest.approx(sign * mean, abs=1e-6)
+    wide = norm.ppf(0.5 + best.level / 2) * deviation * promise.widening
+    expected = (sign * mean - wide, sign * mean + wide)
+    assert best.expected_interval == pytest.approx(expected, abs=2e-6)
+    # No distribution is worse than the worst one: not in one of the draws.
+    mean, deviation = by_hand(model, best.x, known.points, best.worst_case_weights)
+    assert best.worst_case_value == pytest.approx(sign * mean, abs=1e-6)
+    drawn = promise.worst_case.widened(1.0 / promise.widening)
+    for probability in (0.05, 0.5, 0.95):
+        of_found = mean + norm.ppf(probability) * deviation
+        at = probability if sign > 0.0 else 1.0 - probability
+        assert sign * drawn.quantile(at).item() <= of_found + 0.4 * deviation
+    if len(drawn.means) == 1:  # nothing else is possible
+        assert best.worst_case_interval == pytest.approx(expected, abs=2e-6)
 
 
 @pytest.mark.parametrize(
@@ -239,19 +245,82 @@ def test_an_ensemble_is_a_mixture(options: dict[str, Any], num_members: int) -> 
     with torch.no_grad():
         drawn = opt.model.posterior(Z).rsample(torch.Size([40_000])).squeeze(-1)
     assert best.promise is not None and best.promise.widening is not None
-    for weights, interval, value in (
-        (best.context_set.weights, best.expected_interval, best.expected_value),
-        (best.worst_case_weights, best.worst_case_interval, best.worst_case_value),
-    ):
-        values = (drawn @ weights).flatten()
-        assert interval is not None
-        assert value == pytest.approx(
-            values.mean().item(), abs=0.02 * values.std().item()
+    interval, value = best.expected_interval, best.expected_value
+    values = (drawn @ best.context_set.weights).flatten()
+    assert interval is not None
+    assert value == pytest.approx(values.mean().item(), abs=0.02 * values.std().item())
+    for end, probability in zip(interval, (0.05, 0.95), strict=True):
+        quantile = values.quantile(probability).item()
+        stretched = value + best.promise.widening * (quantile - value)
+        assert end == pytest.approx(stretched, abs=0.03 * values.std().item())
+
+
+@pytest.mark.parametrize("maximize", [True, False])
+@pytest.mark.parametrize("members", [1, 3])
+def test_the_worst_case_is_that_of_each_function_that_may_be_true(
+    maximize: bool, members: int
+) -> None:
+    """Against a linear program for each of 2,000 draws by Cholesky's factor."""
+    levels = ["a", "b", "c", "d"]
+    space = Space({"x": Category(["k", "l"])}, {"c": Category(levels)}, outcome="y")
+    surrogate = "botorch" if members == 1 else EnsembleOf(["botorch", "rbf", "matern"])
+    opt = NamedOptimizer("wdrbo_exact", space, maximize=maximize, surrogate=surrogate)
+    seen = [levels[i] for i in (0, 1, 2, 3, 0, 1, 2, 0, 0, 1)]
+    y = [4.0, 3.0, 9.0, 1.0, 5.0, 2.0, 8.0, 6.0, 3.0, 7.0]
+    opt.tell({"x": ["k", "l"] * 5}, {"c": seen}, y, closes_pending=False)
+    best, (x,) = opt.tensors.recommend(radius=0.3), opt.tensors.recommend(radius=0.3).x
+    shares = torch.tensor([seen.count(level) / 10 for level in levels]).double()
+    Z = torch.stack([x.expand(4), torch.arange(4).to(x)], dim=-1)
+    sign = 1.0 if maximize else -1.0
+    found = []
+    generator = torch.Generator().manual_seed(7)
+    for member in members_of(opt.tensors.model):
+        with torch.no_grad():
+            posterior = member.posterior(Z)
+        mean = posterior.mean.squeeze(-1)
+        root = torch.linalg.cholesky(posterior.distribution.covariance_matrix)
+        for _ in range(2000 // members):
+            f = mean + root @ torch.randn(4, generator=generator, dtype=torch.double)
+            found.append(sign * moved_worst(f, shares, 0.3))
+    assert best.promise is not None and best.promise.widening is not None
+    drawn = best.promise.worst_case.widened(1.0 / best.promise.widening)
+    true = torch.tensor(found).double()
+    for probability in (0.05, 0.5, 0.95):
+        expected = true.quantile(probability).item()
+        spread = true.std().item()
+        assert drawn.quantile(probability).item() == pytest.approx(
+            expected, abs=0.4 * spread
         )
-        for end, probability in zip(interval, (0.05, 0.95), strict=True):
-            quantile = values.quantile(probability).item()
-            stretched = value + best.promise.widening * (quantile - value)
-            assert end == pytest.approx(stretched, abs=0.03 * values.std().item())
+    assert drawn.mean.item() == pytest.approx(true.mean().item(), abs=0.2 * spread)
+    assert sign * drawn.mean.item() < sign * best.worst_case_value  # Jensen
+    rows = opt.tensors.robustness_profile(best.x, radius=0.3)
+    assert rows.belief is not None
+    for i in (6, 24):
+        expected = [
+            sign * moved_worst(f, shares, rows.radii[i].item())
+            for f in samples(opt.tensors.model, Z)
+        ]
+        middle = torch.tensor(expected).double()
+        assert rows.belief[i].mean.item() == pytest.approx(
+            middle.mean().item(), abs=0.3 * middle.std().item()
+        )
+
+
+def samples(model: Model, Z: Tensor) -> Tensor:
+    """Draws of each model of an ensemble, to be maximised."""
+    torch.manual_seed(3)
+    drawn = [m.posterior(Z).rsample(torch.Size([300])) for m in members_of(model)]
+    return torch.cat(drawn).squeeze(-1).detach()
+
+
+def moved_worst(f: Tensor, shares: Tensor, radius: float) -> float:
+    """Weight goes to the lowest outcome, first from where it is highest."""
+    low, left, total = f.min(), radius, (f @ shares).item()
+    for i in f.argsort(descending=True).tolist():
+        moved = min(left, shares[i].item())
+        total -= moved * (f[i] - low).item()
+        left -= moved
+    return total
 
 
 def test_a_model_of_the_logarithm_keeps_to_what_is_possible() -> None:

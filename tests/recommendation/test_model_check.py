@@ -289,8 +289,8 @@ def test_what_it_prints() -> None:
     total = [(y - sum(o) / len(o)) ** 2 for y, o in enumerate(others)]
     share = 1 - 12 / sum(total)
     influences = [12 * (1 - (1 - share) * d) / sum(total) for d in total]
-    # 1.7959: the 95% quantile of Student's t with 11 degrees of freedom, from a table
-    half = 1.7959 * 1.5 * statistics.stdev(influences) / math.sqrt(12)
+    # 2.1318: the 95% quantile of Student's t with 4 degrees of freedom, from a table
+    half = 2.1318 * 1.5 * statistics.stdev(influences) / math.sqrt(12)
     low, high = check.explained_interval
     assert (low, high) == pytest.approx((share - half, share + half), abs=1e-4)
     explains = (
@@ -369,7 +369,8 @@ def test_the_uncertainty_of_the_share_is_that_of_other_rows(folds: int) -> None:
     low, high = check.explained_interval
     wider = math.sqrt(1.0 + (1.25 if folds == 5 else 400 / 399))
     assert (high + low) / 2 == pytest.approx(check.explained)
-    half = 1.6487 * wider * deviation  # the quantile of 399 degrees of freedom
+    quantile = 2.1318 if folds == 5 else 1.6487  # of 4 and 399 degrees of freedom
+    half = quantile * wider * deviation
     assert (high - low) / 2 == pytest.approx(half, rel=0.06)
 
 

@@ -48,7 +48,7 @@ def test_a_rival_that_is_ahead_already_is_named():
     at = overtaken(TotalVariation(0.2), HALF, BOLD, SAFE.unsqueeze(0), RIVALS[1:])
     assert at.until == at.radius == 0.2
     assert at.words("x1 = 0.7") == (
-        "not at radius 0.2 itself: x1 = 0.7 has a better worst case"
+        "by the posterior mean not at radius 0.2 itself: x1 = 0.7 has a better worst case"
     )
 
 
@@ -279,6 +279,7 @@ def test_the_report_says_it():
         history(), SearchSpace(UNIT, UNIT)
     )
     (line,) = (x for x in str(best).splitlines() if x.startswith("answer holds"))
+    assert " by the posterior mean up to radius " in line
     assert f"up to radius {best.stability.until:.3g} (now 0.3), then x1 = " in line
 
 
