@@ -48,7 +48,8 @@ def test_a_rival_that_is_ahead_already_is_named():
     at = overtaken(TotalVariation(0.2), HALF, BOLD, SAFE.unsqueeze(0), RIVALS[1:])
     assert at.until == at.radius == 0.2
     assert at.words("x1 = 0.7") == (
-        "by the posterior mean not at radius 0.2 itself: x1 = 0.7 has a better worst case"
+        "by the posterior mean not at radius 0.2 itself: x1 = 0.7 has a better worst "
+        "case"
     )
 
 
