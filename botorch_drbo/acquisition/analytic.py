@@ -98,16 +98,15 @@ class PosteriorAcquisitionFunction(DecisionAcquisitionFunction, ABC):
         made_of: list[Module] = [self.model]
         if self.posterior_transform is not None:
             made_of.append(self.posterior_transform)
-        with torch.inference_mode(False):  # it is kept
-            self.observed = self.posterior = self._posterior(None)
-            joint = None
-            if pending is not None:
-                contexts = self._pending_contexts().to(pending)
-                joint = self.observed.join(pending, contexts).flatten(0, 1)
-                self.posterior = self._posterior(joint)
-            self.min_variance = self._find_min_variance()
-            self._prepare(joint)
-            self._made_of = Snapshot(*made_of)
+        self.observed = self.posterior = self._posterior(None)
+        joint = None
+        if pending is not None:
+            contexts = self._pending_contexts().to(pending)
+            joint = self.observed.join(pending, contexts).flatten(0, 1)
+            self.posterior = self._posterior(joint)
+        self.min_variance = self._find_min_variance()
+        self._prepare(joint)
+        self._made_of = Snapshot(*made_of)
 
     @abstractmethod
     def _prepare(self, joint: Tensor | None) -> None:

@@ -239,8 +239,7 @@ class RobustAcquisitionFunction(PosteriorAcquisitionFunction, ABC):
             and _device.on_cpu(self.misspecification)  # else a look would wait for it
             and self.misspecification != 0.0
         ):
-            with torch.inference_mode(False):  # it is kept
-                self._precision = self._find_precision()
+            self._precision = self._find_precision()
         if self._precision is None:
             return self.beta.sqrt()
         precision = self._precision

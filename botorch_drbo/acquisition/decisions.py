@@ -29,7 +29,7 @@ from botorch_drbo.acquisition.inputs import (
 )
 from botorch_drbo.acquisition.options import with_options
 from botorch_drbo.contexts import ContextSet
-from botorch_drbo.posterior.models import only_model, without_inference_tensors
+from botorch_drbo.posterior.models import only_model
 from botorch_drbo.sample_paths import PosteriorPaths
 
 # Belongs to the user, or was computed from what does.
@@ -44,9 +44,6 @@ class DecisionAcquisitionFunction(AcquisitionFunction, ABC):
     Casts (``acqf.float()``) change the buffers of the acquisition function itself. The
     model keeps its dtype: values are computed in that dtype and returned in the dtype
     of ``X``. ``.to(device)`` moves everything.
-
-    In inference mode, values are computed without a graph, but gradients remain
-    possible later, also if the object was constructed in inference mode.
 
     Args:
         model: A BoTorch model of the joint input ``[x, c]``; a ``ModelListGP`` of one
@@ -83,28 +80,14 @@ class DecisionAcquisitionFunction(AcquisitionFunction, ABC):
         self.context_indices = context_columns(
             context_indices, self.num_joint, context_set.dim
         )
-        if isinstance(posterior_transform, PosteriorTransform):
-            without_inference_tensors(posterior_transform)
         self.posterior_transform = posterior_transform
         self._X_pending: Tensor | None = None
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
-        """Construct objects outside inference mode, so that gradients are possible
-        later.
-
-        Tools and hosts read off the signature which options a class takes.
-        """
+        """Tools and hosts read off the signature which options a class takes."""
         super().__init_subclass__(**kwargs)
         if "__init__" in vars(cls):
-            cls.__init__ = torch.inference_mode(False)(cls.__init__)
             cls.__signature__ = with_options(cls)
-
-    def __call__(self, X: Tensor) -> Tensor:
-        """Evaluate outside inference mode, because cached tensors are used again."""
-        if not torch.is_inference_mode_enabled():
-            return super().__call__(X)
-        with torch.inference_mode(False), torch.no_grad():
-            return super().__call__(X.clone())
 
     @property
     def num_decision_columns(self) -> int:

@@ -27,7 +27,7 @@ from botorch_drbo.posterior import MarginalPosterior, marginal_posterior
 from botorch_drbo.posterior.blocks import DEFAULT_MEMORY_BUDGET, in_blocks
 from botorch_drbo.posterior.factory import Method
 from botorch_drbo.posterior.freshness import Snapshot
-from botorch_drbo.posterior.models import only_model, without_inference_tensors
+from botorch_drbo.posterior.models import only_model
 
 _MOST_DEVIATIONS = 1e6  # that a mean counts as being away from zero: log P is finite
 _TEMPORARIES, _WITHOUT_GRAPH = 24, 6  # of b x n, forward and backward or forward alone
@@ -128,7 +128,7 @@ class RobustFeasibility(DecisionAcquisitionFunction):
         )
         check_ambiguity_set(ambiguity_set)
         ambiguity_set = ambiguity_set_at(ambiguity_set, context_set, "ambiguity_set")
-        self.ambiguity_set = without_inference_tensors(ambiguity_set)
+        self.ambiguity_set = ambiguity_set
         _check_scales(ambiguity_set, self.context_set.weights)
         check_choice(method, "method", get_args(Method))
         self.method: Method = method
@@ -137,12 +137,11 @@ class RobustFeasibility(DecisionAcquisitionFunction):
 
     def _prepare(self) -> None:
         """Prepare the posterior of each constraint at the contexts."""
-        with torch.inference_mode(False):  # it is kept
-            contexts = self.context_set.points
-            self._views = [
-                posterior.over(contexts) for posterior in self._posteriors(self.model)
-            ]
-            self._made_of = Snapshot(self.model)
+        contexts = self.context_set.points
+        self._views = [
+            posterior.over(contexts) for posterior in self._posteriors(self.model)
+        ]
+        self._made_of = Snapshot(self.model)
 
     def _posteriors(self, model: Model) -> list[MarginalPosterior]:
         """One for each output; those of a list by the ways of its members."""

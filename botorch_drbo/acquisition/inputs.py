@@ -21,7 +21,7 @@ from botorch_drbo._validation import check_count
 from botorch_drbo.ambiguity import AmbiguitySet
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.objectives import Objective
-from botorch_drbo.posterior.models import some_inputs, without_inference_tensors
+from botorch_drbo.posterior.models import some_inputs
 
 
 def check_context_set(context_set: ContextSet) -> ContextSet:
@@ -35,7 +35,7 @@ def check_context_set(context_set: ContextSet) -> ContextSet:
             f"`context_set` must be a ContextSet, got {type(context_set).__name__}."
             " Build one with ContextSet(points, weights) or ContextSet.empirical."
         )
-    return without_inference_tensors(context_set)
+    return context_set
 
 
 _Objective = TypeVar("_Objective", bound=Objective)
@@ -67,7 +67,7 @@ def check_objective(objective: _Objective, context_set: ContextSet) -> _Objectiv
     if ball is not objective.ambiguity_set:
         objective = copy.deepcopy(objective)
         objective.ambiguity_set = ball
-    return without_inference_tensors(objective)
+    return objective
 
 
 def ambiguity_set_at(

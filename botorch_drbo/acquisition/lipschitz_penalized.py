@@ -29,7 +29,6 @@ from botorch_drbo.lipschitz import lipschitz_upper_bound
 from botorch_drbo.lipschitz.sampled import LipschitzConstant
 from botorch_drbo.posterior import LocalMoments
 from botorch_drbo.posterior.ensemble import members_of
-from botorch_drbo.posterior.models import without_inference_tensors
 from botorch_drbo.schedules import InverseSquareRoot
 from botorch_drbo.schedules.radius import Radius
 
@@ -159,7 +158,7 @@ class LipschitzPenalizedUCB(RobustAcquisitionFunction):
                 "Got `lipschitz` and `context_radii`. Give LipschitzConstant the radii "
                 "as its `scales`."
             )
-        self.lipschitz = without_inference_tensors(lipschitz)
+        self.lipschitz = lipschitz
 
     @classmethod
     def from_contexts(

@@ -132,7 +132,7 @@ class qLogDistributionallyRobustNoisyExpectedImprovement(
             self.register_buffer(name, None, persistent=False)
 
     def _condition(self, pending: Tensor | None) -> None:
-        with torch.inference_mode(False), torch.no_grad():
+        with torch.no_grad():
             if self._tried is None:
                 tried = self._utilities(self.X_baseline)  # S x t
                 self._tried = tried.amax(-1, keepdim=True)

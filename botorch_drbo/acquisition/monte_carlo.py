@@ -122,18 +122,17 @@ class PathwiseBatchAcquisitionFunction(DecisionAcquisitionFunction, ABC):
         made_of: list[Module] = [self.model]
         if self.posterior_transform is not None:
             made_of.append(self.posterior_transform)
-        with torch.inference_mode(False):  # they are kept
-            self.paths = sample_paths(
-                self.model,
-                self.context_indices,
-                num_paths=self.num_paths,
-                num_features=self.num_features,
-                seed=self.seed,
-                posterior_transform=self.posterior_transform,
-                memory_budget=self.memory_budget,
-            )
-            self._prepare()
-            self._made_of = Snapshot(*made_of)
+        self.paths = sample_paths(
+            self.model,
+            self.context_indices,
+            num_paths=self.num_paths,
+            num_features=self.num_features,
+            seed=self.seed,
+            posterior_transform=self.posterior_transform,
+            memory_budget=self.memory_budget,
+        )
+        self._prepare()
+        self._made_of = Snapshot(*made_of)
 
     @abstractmethod
     def _prepare(self) -> None:
@@ -143,7 +142,7 @@ class PathwiseBatchAcquisitionFunction(DecisionAcquisitionFunction, ABC):
         # Constants for the optimiser: the best pending utility on each path.
         self._pending_utility = None
         if pending is not None:
-            with torch.inference_mode(False), torch.no_grad():
+            with torch.no_grad():
                 if pending.ndim == 2:
                     pending = pending.unsqueeze(0)
                 self._pending_utility = self._utilities(pending).amax(-1)  # S x b

@@ -191,17 +191,16 @@ class RobustThompsonSampling(DecisionAcquisitionFunction):
         if seed is None:
             seed = int(torch.randint(2**31, ()))
         self.seed = check_count(seed, "seed", minimum=0)
-        with torch.inference_mode(False):  # they are kept
-            self.paths = sample_paths(
-                self.model,
-                self.context_indices,
-                num_paths=self.num_paths,
-                num_features=self.num_features,
-                seed=self.seed,
-                posterior_transform=self.posterior_transform,
-                memory_budget=self.memory_budget,
-            )
-            self._drawn_from = TrainingData(self.model)
+        self.paths = sample_paths(
+            self.model,
+            self.context_indices,
+            num_paths=self.num_paths,
+            num_features=self.num_features,
+            seed=self.seed,
+            posterior_transform=self.posterior_transform,
+            memory_budget=self.memory_budget,
+        )
+        self._drawn_from = TrainingData(self.model)
 
     def _condition(self, pending: Tensor | None) -> None:
         """The same path would be maximal at the same place."""

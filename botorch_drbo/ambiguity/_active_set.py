@@ -14,6 +14,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from botorch_drbo.ambiguity._interior_point import dot, length
+
 MAX_PIVOTS = 20
 MAX_EXCHANGES = 40  # the same where a round exchanges one atom: those are more rounds
 _WEIGHT_TOLERANCE = 1e-14  # below minus this, a weight is negative
@@ -89,11 +91,11 @@ def pivot(
         # One atom alone cannot move: what is left of the difference is rounding.
         ascent = torch.where(num_active > 1, ascent, 0.0)
         y, slope = (projection - p) @ factor, ascent @ factor
-        size = _dot(slope, slope).clamp_min(torch.finfo(f.dtype).tiny)
-        t = ((radius - _length(y)) * (radius + _length(y)) / size).clamp_min(0).sqrt()
+        size = dot(slope, slope).clamp_min(torch.finfo(f.dtype).tiny)
+        t = ((radius - length(y)) * (radius + length(y)) / size).clamp_min(0).sqrt()
         q, y = projection - t * ascent, y - t * slope
         z = t * f + y @ factor.mT  # t times the multipliers, but for an offset
-        z = z - _dot(z, mask) / num_active
+        z = z - dot(z, mask) / num_active
         # Next active set: active atoms with q >= 0 (primal feasibility), and inactive
         # ones with a multiplier z < 0 (no dual feasibility).
         next_active = torch.where(
@@ -215,11 +217,3 @@ def _scattered(part: Tensor, index: Tensor | None, like: Tensor) -> Tensor:
     if index is None:
         return part
     return torch.zeros_like(like).scatter(-1, index, part)
-
-
-def _dot(a: Tensor, b: Tensor) -> Tensor:
-    return (a * b).sum(-1, keepdim=True)
-
-
-def _length(a: Tensor) -> Tensor:
-    return torch.linalg.vector_norm(a, 2, -1, keepdim=True)

@@ -146,7 +146,7 @@ def minimise(
         p=p,
         radius=radius,
         q=q,
-        y=mean_difference * (0.5 / _length(mean_difference)).clamp_max(1.0),
+        y=mean_difference * (0.5 / length(mean_difference)).clamp_max(1.0),
         u=u,
         kappa=z.mean(-1, keepdim=True) / p.shape[-1],
         nu=nu,
@@ -206,7 +206,7 @@ def lower_bound(
 ) -> Tensor:
     """The dual value ``b x 1`` of any ``u``, ``b x r``: never above the exact value."""
     shift = u @ factor.mT
-    return (f + shift).amin(-1, keepdim=True) - _dot(p, shift) - radius * _length(u)
+    return (f + shift).amin(-1, keepdim=True) - dot(p, shift) - radius * length(u)
 
 
 def _certify(state: _Iterate, factor: Tensor) -> None:
@@ -215,12 +215,12 @@ def _certify(state: _Iterate, factor: Tensor) -> None:
     difference = q - p
     state.mean_difference = difference @ factor / state.radius
     # Primal: q pulled back into the ball. Dual: the value at u.
-    share = (1 / _length(state.mean_difference)).clamp_max(1.0)
+    share = (1 / length(state.mean_difference)).clamp_max(1.0)
     shift = (u / state.radius) @ factor.mT
     score = f + shift
     state.z = (score - state.nu).clamp_min_(torch.finfo(f.dtype).tiny)
-    lower = score.amin(-1, keepdim=True) - _dot(p, shift) - _length(u)
-    gap = (_dot(f, p) + share * _dot(f, difference) - lower).squeeze(-1)
+    lower = score.amin(-1, keepdim=True) - dot(p, shift) - length(u)
+    gap = (dot(f, p) + share * dot(f, difference) - lower).squeeze(-1)
     better = gap < state.gap
     state.stalled = torch.where(gap < 0.5 * state.gap, 0.0, state.stalled + 1)
     state.gap = torch.where(better, gap, state.gap)
@@ -239,18 +239,18 @@ def _step(state: _Iterate, factor: Tensor, normal: _NormalMatrix) -> Tensor:
     weights = q / z
     # What is done to both sides alike is done at once: 2 x b x ...
     cone, tip = torch.stack([y, u]), torch.stack([torch.ones_like(kappa), kappa])
-    length = _length(cone)
-    margin = (tip - length) * (tip + length)
+    size = length(cone)
+    margin = (tip - size) * (tip + size)
     orthant = torch.stack([q, z])
 
     # Nesterov-Todd scaling W of the cones of (1, y) and (kappa, -u): W is `scale`
     # times the hyperbolic reflection of the unit point (v0, v).
     root_primal, root_dual = margin.sqrt()
     root = root_primal * root_dual
-    product = kappa - _dot(y, u)
+    product = kappa - dot(y, u)
     v = y / root_primal + u / root_dual
     v = v / (2 + 2 * product / root).sqrt()
-    v0_squared = 1 + _dot(v, v)
+    v0_squared = 1 + dot(v, v)
     v0 = v0_squared.sqrt()
     scale2 = root_primal / root_dual
     scale = scale2.sqrt()
@@ -273,8 +273,8 @@ def _step(state: _Iterate, factor: Tensor, normal: _NormalMatrix) -> Tensor:
         du, dnu = found[:, :rank], found[:, rank:]
         dz = du @ factor.mT - dnu
         du = radius * du
-        dkappa = (r0 + _dot(h, du)) / h0
-        dy = r - h * dkappa + scale2 * (du + 2 * v * _dot(v, du))
+        dkappa = (r0 + dot(h, du)) / h0
+        dy = r - h * dkappa + scale2 * (du + 2 * v * dot(v, du))
         return torch.addcmul(cz, weights, dz, value=-1), dy, du, dnu, dz, dkappa
 
     def step_lengths(
@@ -293,27 +293,27 @@ def _step(state: _Iterate, factor: Tensor, normal: _NormalMatrix) -> Tensor:
     a, b = step_lengths(dq, dy, du, dz, dkappa)
     mu = qz.sum(-1, keepdim=True) + product
     second_order = dq * dz
-    affine_gap = _dot(q + a * dq, z + b * dz) + kappa + b * dkappa
-    affine_gap = affine_gap - _dot(y + a * dy, u + b * du)
+    affine_gap = dot(q + a * dq, z + b * dz) + kappa + b * dkappa
+    affine_gap = affine_gap - dot(y + a * dy, u + b * du)
     # Mehrotra's rule: sigma = (mu_affine / mu)^3, the target is sigma mu / degree.
     centring = mu * (affine_gap / mu).clamp(0.0, 1.0) ** 3 / (q.shape[-1] + 1)
 
     # Corrector: towards the central path, with the predictor's second-order terms. In
     # the cone these are Jordan products of scaled variables: the point is
     # lam = W (kappa, -u) = W^-1 (1, y), its steps are s = W^-1 (0, dy) and w.
-    inner = _dot(v, u)
+    inner = dot(v, u)
     lam0 = scale * (v0 * kappa - inner)
     lam = scale * (v * (kappa - inner / (1 + v0)) - u)
-    inner = _dot(v, dy)
+    inner = dot(v, dy)
     s0, s = -inner / scale, (dy + v * (inner / (1 + v0))) / scale
-    inner = _dot(v, du)
+    inner = dot(v, du)
     w0 = scale * (v0 * dkappa - inner)
     w = scale * (v * (dkappa - inner / (1 + v0)) - du)
-    c0 = centring - lam0 * lam0 - _dot(lam, lam) - s0 * w0 - _dot(s, w)
+    c0 = centring - lam0 * lam0 - dot(lam, lam) - s0 * w0 - dot(s, w)
     c = -2 * lam0 * lam - s0 * w - w0 * s
-    x0 = (lam0 * c0 - _dot(lam, c)) / root
+    x0 = (lam0 * c0 - dot(lam, c)) / root
     x = (c - lam * x0) / lam0
-    inner = _dot(v, x)
+    inner = dot(v, x)
     r0, r = scale * (v0 * x0 + inner), scale * (x + v * (x0 + inner / (1 + v0)))
     dq, dy, du, dnu, dz, dkappa = newton(centring - qz - second_order, r0, r)
     a, b = step_lengths(dq, dy, du, dz, dkappa)
@@ -353,7 +353,7 @@ def _polish(
     # Strict complementarity: q > z, with q in units of the largest weight change.
     if active is None:
         active = q > z * (q - p).abs().amax(-1, keepdim=True)
-    curvature = 1 / _length(u).clamp_min(tiny)
+    curvature = 1 / length(u).clamp_min(tiny)
     unit = u * curvature
     ratio = torch.where(active, (q / z).clamp_max(_STIFFNESS), 0.0)
     matrix = normal(ratio)
@@ -377,17 +377,17 @@ def _polish(
         return weighted - ratio * (du @ factor.mT - dnu), radius * du, dnu
 
     def gap(q: Tensor, u: Tensor) -> Tensor:
-        share = (1 / _length(mean_difference(q - p))).clamp_max(1.0)
-        upper = _dot(f, p + share * (q - p))
+        share = (1 / length(mean_difference(q - p))).clamp_max(1.0)
+        upper = dot(f, p + share * (q - p))
         return (upper - lower_bound(f, p, u / radius, factor, radius)).squeeze(-1)
 
     new_q = torch.where(active, q, 0.0)
     new_u = u
-    nu = _dot(f + shift(u), new_q)
+    nu = dot(f + shift(u), new_q)
     for _ in range(_REFINEMENTS):
         dq, du, dnu = solve(
             nu - f - shift(new_u),
-            new_u / _length(new_u).clamp_min(tiny) - mean_difference(new_q - p),
+            new_u / length(new_u).clamp_min(tiny) - mean_difference(new_q - p),
             1 - new_q.sum(-1, keepdim=True),
         )
         new_q, new_u, nu = new_q + dq, new_u + du, nu + dnu
@@ -405,7 +405,7 @@ def _polish(
     for _ in range(_REFINEMENTS):
         correction = solve(
             dnu - shift(du),
-            unit + curvature * (du - unit * _dot(unit, du)) - mean_difference(dq),
+            unit + curvature * (du - unit * dot(unit, du)) - mean_difference(dq),
             -dq.sum(-1, keepdim=True),
         )
         dq, du, dnu = dq + correction[0], du + correction[1], dnu + correction[2]
@@ -414,11 +414,13 @@ def _polish(
     return q, u, dq, gap_left, new_active
 
 
-def _dot(a: Tensor, b: Tensor) -> Tensor:
+def dot(a: Tensor, b: Tensor) -> Tensor:
+    """``a'b`` of each row, ``... x 1``."""
     return (a * b).sum(-1, keepdim=True)
 
 
-def _length(a: Tensor) -> Tensor:
+def length(a: Tensor) -> Tensor:
+    """``|a|`` of each row, ``... x 1``."""
     return torch.linalg.vector_norm(a, 2, -1, keepdim=True)
 
 
@@ -432,8 +434,8 @@ def _to_cone(
     tip: Tensor, point: Tensor, margin: Tensor, tip_step: Tensor, step: Tensor
 ) -> Tensor:
     """The step at which ``|a + step * d| = a0 + step * d0``."""
-    square = tip_step * tip_step - _dot(step, step)
-    linear = tip * tip_step - _dot(point, step)
+    square = tip_step * tip_step - dot(step, step)
+    linear = tip * tip_step - dot(point, step)
     root = (linear * linear - square * margin).clamp_min_(0.0).sqrt_()
     denominator = root - linear
     return torch.where(denominator > 0, margin / denominator, torch.inf)

@@ -7,7 +7,10 @@ last call, and an interior point. A row is done where its duality gap proves it.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -16,6 +19,7 @@ from botorch_drbo.ambiguity._active_set import Kernel, pivot
 from botorch_drbo.ambiguity._interior_point import (
     EARLY,
     TOLERANCE,
+    length,
     lower_bound,
     minimise,
 )
@@ -75,6 +79,43 @@ class WarmStart:
         return active[torch.cdist(f, self.f.to(f)).argmin(-1)]
 
 
+class Answers(NamedTuple):
+    """What a method finds for each row.
+
+    Attributes:
+        q: Weights, ``b x n``.
+        multiplier: Of the radius, ``b x 1``.
+        gradient: In the reference weights, ``b x n``.
+        direction: The derivative of ``q`` in the radius, ``b x n``.
+        gap: What is proved, ``b x 1``: infinite where the method failed.
+    """
+
+    q: Tensor
+    multiplier: Tensor
+    gradient: Tensor
+    direction: Tensor
+    gap: Tensor
+
+    def open_above(self, tolerance: float) -> Tensor:
+        """Rows whose gap is larger, ``b``."""
+        return (self.gap > tolerance).squeeze(-1)
+
+    def put(self, rows: Tensor, other: Answers) -> None:
+        """Write over some of the rows."""
+        for whole, part in zip(self, other, strict=True):
+            whole[rows] = part
+
+    def improve(self, rows: Tensor, other: Answers) -> None:
+        """Write over those of some rows whose gap is not smaller, or NaN."""
+        better = ~(other.gap > self.gap[rows])
+        for whole, part in zip(self, other, strict=True):
+            whole[rows] = torch.where(better, part, whole[rows])
+
+
+Stage = tuple[Callable[[Tensor], Tensor], bool]
+"""From rows to guesses of their active sets, and whether atoms go one by one."""
+
+
 class KernelBallProblem:
     """One kernel, for scores from zero to one and a radius per row, ``b x 1``."""
 
@@ -93,78 +134,93 @@ class KernelBallProblem:
 
     def solve(
         self, f: Tensor, p: Tensor, radius: Tensor, warm_start: Tensor | None
-    ) -> tuple[Tensor, ...]:
-        """Weights, multiplier, reference gradient, direction and gap of each row.
+    ) -> Answers:
+        """Each row by the cheapest method that proves its answer.
 
         The active set of a similar problem (``warm_start``) is tried first, and kept if
         its gap is small: it saves time and changes no more than rounding.
         """
-        *found, free = self._closed_form(f, p, radius)
-        unsolved = (found[-1] > _CLOSED_FORM_GAP).squeeze(-1)
+        problem = f, p, radius
+        found, free = self._closed_form(*problem)
+        unsolved = found.open_above(_CLOSED_FORM_GAP)
         if not unsolved.any():
-            return tuple(found)
-
-        def improve(rows: Tensor, parts: tuple[Tensor, ...]) -> None:
-            better = ~(parts[-1] > found[-1][rows])
-            for whole, part in zip(found, parts, strict=True):
-                whole[rows] = torch.where(better, part, whole[rows])
-
-        # Active-set method, warm-started where a similar problem was solved before.
+            return found
+        # Away from radius zero: the active-set method, warm-started where a similar
+        # problem was solved before; then from guesses.
         is_near_zero = (radius < _NEAR_ZERO * self.largest).squeeze(-1)
         rows = (unsolved & ~is_near_zero).nonzero().squeeze(-1)
-        condition = (self.spectrum[0] / self.spectrum[-1]).item()
-        if len(rows) and warm_start is not None:
-            problem = f[rows], p[rows], radius[rows], warm_start[rows]
-            improve(
-                rows,
-                self._active_set(*problem, self._kernel(condition), one_by_one=True),
-            )
-            rows = rows[(found[-1][rows] > _ACTIVE_SET_GAP).squeeze(-1)]
-        # Then from the closed form's positive weights, and from a low-rank problem.
+        stages: list[Stage] = []
+        if warm_start is not None:
+            stages = [(lambda rows: warm_start[rows], True)]
+        rows = self._run(stages, rows, problem, found)
         if len(rows):
-            half = max(1, int(_COARSE * len(self.factor)))
-            num_columns = self._num_columns(radius[rows], _FIRST_DROPPED)
-            # None: the closed form of the beginning is the guess.
-            guesses: list[int | None] = [None] if condition < _WELL_CONDITIONED else []
-            if num_columns > max(half, _FEW_COLUMNS):
-                guesses.append(
-                    min(half, self._num_columns(radius[rows], _COARSE_DROPPED))
-                )
-            for rank in guesses:
-                kernel = self._kernel(condition)
-                problem = f[rows], p[rows], radius[rows]
-                guess = self._coarse_active_set(*problem, rank) if rank else free[rows]
-                improve(rows, self._active_set(*problem, guess, kernel))
-                rows = rows[(found[-1][rows] > _ACTIVE_SET_GAP).squeeze(-1)]
-                if not len(rows):
-                    break
+            self._run(self._guesses(problem, rows, free), rows, problem, found)
         # Just above radius zero: the active-set method at a larger radius, scaled.
         rows = (unsolved & is_near_zero).nonzero().squeeze(-1)
-        if len(rows) and condition < _WELL_CONDITIONED:
-            problem = f[rows], p[rows], radius[rows]
-            parts = self._active_set_near_zero(*problem, self._kernel(condition))
-            improve(rows, parts)
-            is_near_zero[rows] = parts[-1].squeeze(-1) == torch.inf  # not settled
+        if len(rows) and self.condition < _WELL_CONDITIONED:
+            near = self._active_set_near_zero(f[rows], p[rows], radius[rows])
+            found.improve(rows, near)
+            is_near_zero[rows] = near.gap.squeeze(-1) == torch.inf  # not settled
         # The interior-point method for the rest.
-        unsolved = unsolved & ((found[-1] > _ACTIVE_SET_GAP).squeeze(-1) | is_near_zero)
+        unsolved = unsolved & (found.open_above(_ACTIVE_SET_GAP) | is_near_zero)
         rows = unsolved.nonzero().squeeze(-1)
         if len(rows):
-            improve(rows, self._interior_point(f[rows], p[rows], radius[rows]))
-        return tuple(found)
+            found.improve(rows, self._interior_point(f[rows], p[rows], radius[rows]))
+        return found
 
-    def _kernel(self, condition: float) -> Kernel:
+    def _guesses(
+        self, problem: tuple[Tensor, Tensor, Tensor], rows: Tensor, free: Tensor
+    ) -> list[Stage]:
+        """Guesses: the active set of the closed form, and that of a coarse problem."""
+        # Far from singular, any guess leads to the optimum in a few exchanges.
+        stages: list[Stage] = []
+        if self.condition < _WELL_CONDITIONED:
+            stages.append((lambda rows: free[rows], False))
+        radius, half = problem[2][rows], max(1, int(_COARSE * len(self.factor)))
+        if self._num_columns(radius, _FIRST_DROPPED) > max(half, _FEW_COLUMNS):
+            rank = min(half, self._num_columns(radius, _COARSE_DROPPED))
+            coarse = partial(self._coarse_active_set, *problem, rank)
+            stages.append((coarse, False))
+        return stages
+
+    def _run(
+        self,
+        stages: list[Stage],
+        rows: Tensor,
+        problem: tuple[Tensor, Tensor, Tensor],
+        found: Answers,
+    ) -> Tensor:
+        """Active sets from one guess after the other; the rows that are left open."""
+        f, p, radius = problem
+        for guess, one_by_one in stages:
+            if not len(rows):
+                break
+            parts = f[rows], p[rows], radius[rows], guess(rows)
+            found.improve(rows, self._active_set(*parts, one_by_one))
+            rows = rows[found.open_above(_ACTIVE_SET_GAP)[rows]]
+        return rows
+
+    @cached_property
+    def condition(self) -> float:
+        """The condition number of the kernel among vectors of sum zero."""
+        return (self.spectrum[0] / self.spectrum[-1]).item()
+
+    @cached_property
+    def _kernel(self) -> Kernel:
         # d' 1 1' d = 0 for d = q - p: a multiple of 1 1' makes the matrix regular.
         matrix = self.factor @ self.factor.mT + self.spectrum[0] / len(self.factor)
-        inverse = self.white @ self.white.mT if condition < _INVERTIBLE else None
+        inverse = self.white @ self.white.mT if self.condition < _INVERTIBLE else None
         return Kernel(self.factor, self.white, matrix, inverse)
 
-    def _closed_form(self, f: Tensor, p: Tensor, radius: Tensor) -> tuple[Tensor, ...]:
+    def _closed_form(
+        self, f: Tensor, p: Tensor, radius: Tensor
+    ) -> tuple[Answers, Tensor]:
         """The minimum without ``q >= 0``, ``q = p - radius K^+ f / |L^+ f|``.
 
         Its gap is infinite where a weight is negative. Also which weights are positive.
         """
         whitened = f @ self.white  # b x r
-        slope = torch.linalg.vector_norm(whitened, 2, -1, keepdim=True)
+        slope = length(whitened)
         direction = -(whitened / slope) @ self.white.mT
         q = p + radius * direction
         positive = q > 0
@@ -173,13 +229,13 @@ class KernelBallProblem:
         u = -slope * (whitened / slope)
         q, gap = self._certify(f, p, q, u, radius)
         gap = torch.where(infeasible | gap.isnan(), torch.inf, gap)
-        return q, slope, -(u @ self.factor.mT), direction, gap, positive
+        return Answers(q, slope, -(u @ self.factor.mT), direction, gap), positive
 
     def _coarse_active_set(
-        self, f: Tensor, p: Tensor, radius: Tensor, rank: int
+        self, f: Tensor, p: Tensor, radius: Tensor, rank: int, rows: Tensor
     ) -> Tensor:
         """The active set of the low-rank problem with the largest columns only."""
-        factor = self.factor[:, :rank]
+        f, p, radius, factor = f[rows], p[rows], radius[rows], self.factor[:, :rank]
         best = minimise(f, p, factor, radius, _COARSE_GAP, _COARSE_GAP)
         # Strict complementarity: the weight against the slack of its multiplier.
         score = f + best.u @ factor.mT
@@ -192,29 +248,25 @@ class KernelBallProblem:
         p: Tensor,
         radius: Tensor,
         guess: Tensor,
-        kernel: Kernel,
-        *,
-        one_by_one: bool = False,
-    ) -> tuple[Tensor, ...]:
+        one_by_one: bool,
+    ) -> Answers:
         """The active-set method; the gap is infinite where it did not converge."""
-        best = pivot(f, p, radius, guess, kernel, one_by_one=one_by_one)
-        multiplier = torch.linalg.vector_norm(best.u, 2, -1, keepdim=True)
+        best = pivot(f, p, radius, guess, self._kernel, one_by_one=one_by_one)
         q = best.q.clamp_min(0.0)
         q, gap = self._certify(f, p, q / q.sum(-1, keepdim=True), best.u, radius)
         gap = torch.where(best.settled[:, None], gap, torch.inf)
-        return q, multiplier, -(best.u @ self.factor.mT), best.direction, gap
+        gradient = -(best.u @ self.factor.mT)
+        return Answers(q, length(best.u), gradient, best.direction, gap)
 
-    def _active_set_near_zero(
-        self, f: Tensor, p: Tensor, radius: Tensor, kernel: Kernel
-    ) -> tuple[Tensor, ...]:
+    def _active_set_near_zero(self, f: Tensor, p: Tensor, radius: Tensor) -> Answers:
         """The active-set method just above radius zero, from the support of ``p``.
 
         It is solved at a larger radius and scaled: as long as all atoms of the
         reference keep some mass, ``q - p`` is linear in the radius down to zero.
         """
         larger = radius.clamp_min(_LARGER_RADIUS * self.largest)
-        found = pivot(f, p, larger, p > 0, kernel)
-        multiplier = torch.linalg.vector_norm(found.u, 2, -1, keepdim=True)
+        found = pivot(f, p, larger, p > 0, self._kernel)
+        multiplier = length(found.u)
         q, gap = self._certify(f, p, found.q, found.u, larger)
         linear = ((found.q > 0) | (p == 0)).all(-1) & found.settled
         valid = linear[:, None] & (gap <= _ROUNDING_GAP * larger * multiplier)
@@ -222,27 +274,25 @@ class KernelBallProblem:
         gap = torch.where(radius == 0, 0.0, gap)  # q is p there, by definition
         gradient = torch.where(radius == 0, f, -(found.u @ self.factor.mT))
         gap = torch.where(valid & (gap <= _SCALED_GAP), gap, torch.inf)
-        return q.clamp_min(0.0), multiplier, gradient, found.direction, gap
+        return Answers(q.clamp_min(0.0), multiplier, gradient, found.direction, gap)
 
-    def _interior_point(
-        self, f: Tensor, p: Tensor, radius: Tensor
-    ) -> tuple[Tensor, ...]:
+    def _interior_point(self, f: Tensor, p: Tensor, radius: Tensor) -> Answers:
         nearly_zero = _NEAR_ZERO * self.largest
         larger = radius.clamp_min(nearly_zero)
         found = self._solve_at(f, p, radius, larger, _FIRST_DROPPED)
         if self._num_columns(larger, _FIRST_DROPPED) < self._num_columns(
             larger, _DROPPED
         ):
-            self._refine(found[-1] > _FIRST_GAP, found, f, p, radius, larger)
+            self._refine(found.gap > _FIRST_GAP, found, f, p, radius, larger)
         # Just above zero the scaled weights may be infeasible.
-        unsolved = (radius > 0) & (radius < nearly_zero) & (found[-1] > _SCALED_GAP)
+        unsolved = (radius > 0) & (radius < nearly_zero) & (found.gap > _SCALED_GAP)
         self._refine(unsolved, found, f, p, radius, radius)
         return found
 
     def _refine(
         self,
         mask: Tensor,
-        found: tuple[Tensor, ...],
+        found: Answers,
         f: Tensor,
         p: Tensor,
         radius: Tensor,
@@ -251,11 +301,8 @@ class KernelBallProblem:
         """Solve some rows once more, with all the columns that matter."""
         rows = mask.squeeze(-1).nonzero().squeeze(-1)
         if len(rows):
-            parts = self._solve_at(
-                f[rows], p[rows], radius[rows], larger[rows], _DROPPED
-            )
-            for whole, part in zip(found, parts, strict=True):
-                whole[rows] = part
+            parts = f[rows], p[rows], radius[rows], larger[rows]
+            found.put(rows, self._solve_at(*parts, _DROPPED))
 
     def _num_columns(self, radius: Tensor, dropped: float) -> int:
         """The rank: columns that the smallest radius can tell from zero."""
@@ -269,7 +316,7 @@ class KernelBallProblem:
         radius: Tensor,
         larger: Tensor,
         dropped: float,
-    ) -> tuple[Tensor, ...]:
+    ) -> Answers:
         """Solve at a radius that is not smaller; scale what is found to ours.
 
         Just above zero ``q - p`` is linear in the radius, and a radius that is not too
@@ -280,8 +327,7 @@ class KernelBallProblem:
         factor = self.factor[:, : self._num_columns(larger, dropped)]
         optimum = minimise(f, p, factor, larger, EARLY, TOLERANCE)
         u = optimum.u
-        gradient = -(u @ factor.mT)
-        multiplier = torch.linalg.vector_norm(u, 2, -1, keepdim=True)
+        gradient, multiplier = -(u @ factor.mT), length(u)
         # Rescale to f.dq/d(radius) = -multiplier, the envelope theorem.
         descent = (optimum.direction * f).sum(-1, keepdim=True)
         valid = (descent < 0) & descent.isfinite()
@@ -292,7 +338,8 @@ class KernelBallProblem:
         # By definition q is p at zero, where only the slope was asked.
         zero = radius == 0
         q, gap = torch.where(zero, p, q), torch.where(zero, 0.0, gap)
-        return q, multiplier, torch.where(zero, f, gradient), direction, gap
+        gradient = torch.where(zero, f, gradient)
+        return Answers(q, multiplier, gradient, direction, gap)
 
     def _certify(
         self, f: Tensor, p: Tensor, q: Tensor, u: Tensor, radius: Tensor
@@ -306,8 +353,7 @@ class KernelBallProblem:
         return q, gap.clamp_min(0.0)
 
     def _distance(self, difference: Tensor) -> Tensor:
-        mean_difference = difference @ self.factor
-        return torch.linalg.vector_norm(mean_difference, 2, -1, keepdim=True)
+        return length(difference @ self.factor)
 
 
 def in_unit_range(values: Tensor) -> tuple[Tensor, Tensor]:

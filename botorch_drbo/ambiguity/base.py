@@ -128,11 +128,9 @@ class AmbiguitySet(Module, ABC):
         solve = self._solver(solver)
         self._check(values, weights)
         radius = self.radius if radius is None else check_nonnegative(radius, "radius")
-        atoms, reference = self._with_outside(values, weights)
-        solution = in_float64(solve, atoms, reference, radius)
-        return robust_value(
-            solution, values, atoms, reference, radius, name=type(self).__name__
-        )
+        atoms = self._with_outside(values, weights)
+        solution = in_float64(solve, *atoms, radius)
+        return robust_value(solution, values, *atoms, radius, name=type(self).__name__)
 
     def value(self, values: Tensor, weights: Tensor) -> Tensor:
         r"""The worst-case value alone, which may be cheaper than all of ``worst_case``.
@@ -176,9 +174,9 @@ class AmbiguitySet(Module, ABC):
             in the weights and the radius are not available.
         """
         self._check(values, weights)
-        atoms, reference = self._with_outside(values, weights)
-        solution = in_float64(self.solve_with_direction, atoms, reference, self.radius)
-        return sensitivity(solution, values, atoms, reference, self.radius)
+        atoms = self._with_outside(values, weights)
+        solution = in_float64(self.solve_with_direction, *atoms, self.radius)
+        return sensitivity(solution, values, *atoms, self.radius)
 
     def worst_case_and_sensitivity(
         self, values: Tensor, weights: Tensor
@@ -193,19 +191,10 @@ class AmbiguitySet(Module, ABC):
             What the two methods return, at the radius of the set.
         """
         self._check(values, weights)
-        atoms, reference = self._with_outside(values, weights)
-        solution = in_float64(self.solve_with_direction, atoms, reference, self.radius)
-        return (
-            robust_value(
-                solution,
-                values,
-                atoms,
-                reference,
-                self.radius,
-                name=type(self).__name__,
-            ),
-            sensitivity(solution, values, atoms, reference, self.radius),
-        )
+        given = *self._with_outside(values, weights), self.radius
+        solution = in_float64(self.solve_with_direction, *given)
+        robust = robust_value(solution, values, *given, name=type(self).__name__)
+        return robust, sensitivity(solution, values, *given)
 
     def __repr__(self) -> str:
         """The call that makes an equal set; a long matrix is left to torch's print."""

@@ -68,9 +68,6 @@ class ModifiedChiSquared(AmbiguitySet):
     finite_at_zero: ClassVar[bool] = False
     keeps_support: ClassVar[bool] = True
 
-    def __init__(self, radius: float | Tensor) -> None:
-        super().__init__(radius)
-
     def solve(self, values: Tensor, weights: Tensor, radius: Tensor) -> Solution:
         r"""From one sort."""
         low = lowest_supported(values, weights)
@@ -212,9 +209,6 @@ class ChiSquared(AmbiguitySet):
     holds_reference = True
     finite_at_zero: ClassVar[bool] = False
     reaches_unseen: ClassVar[bool] = True
-
-    def __init__(self, radius: float | Tensor) -> None:
-        super().__init__(radius)
 
     def solve(self, values: Tensor, weights: Tensor, radius: Tensor) -> Solution:
         r"""By one root."""

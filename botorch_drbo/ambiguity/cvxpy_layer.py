@@ -112,8 +112,7 @@ class _WorstCase:
         self, f: Tensor, p: Tensor, radius: Tensor
     ) -> tuple[Tensor, Tensor, Tensor, list[_Certificate]]:
         """Return weights, slopes in ``p`` and the radius, and proofs of each row."""
-        # Inside inference mode nothing could be differentiated.
-        with self._lock, torch.inference_mode(False), torch.enable_grad():
+        with self._lock, torch.enable_grad():
             self._certificates = certificates = []
             inputs = [f.clone(), p.clone(), radius.clone(), (p > 0).to(p)]
             for reference in inputs[1:3]:
@@ -194,7 +193,7 @@ _LAYERS: WeakKeyDictionary[ConvexSet, _Layers] = WeakKeyDictionary()
 
 def _layer(ambiguity: ConvexSet, num_values: int, num_weights: int) -> _WorstCase:
     constants = [
-        (buffer, 0 if buffer.is_inference() else buffer._version)
+        (buffer, buffer._version)
         for name, buffer in ambiguity.named_buffers()
         if name != "radius"  # a parameter of the layer, like scores and weights
     ]

@@ -21,6 +21,9 @@ from botorch_drbo.ambiguity.solution import Solution
 if TYPE_CHECKING:
     import cvxpy as cp
 
+# In the radius: with Clarabel's errors of 1e-9 or so a difference keeps six digits.
+_STEP = 1e-3
+
 
 class CvxpyAmbiguity(AmbiguitySet):
     r"""All distributions that satisfy constraints of your own, written in cvxpy.
@@ -47,17 +50,16 @@ class CvxpyAmbiguity(AmbiguitySet):
     lower bound. If the auxiliary variables of the optimum are more than twice as large
     as those found, the certificate can be off by ``1e-7`` of the excess.
 
-    The sensitivity is a forward difference with a step ``h`` in the radius, ``(v(radius
-    + h) - v(radius)) / h``, and its gradient is that of ``q*``. If no constraint
-    contains the radius, these derivatives are zero.
+    The sensitivity is a forward difference with a step ``h = 1e-3`` in the radius,
+    ``(v(radius + h) - v(radius)) / h``, and its gradient is that of ``q*``. If no
+    constraint contains the radius, these derivatives are zero.
 
     Args:
         problem_builder: From ``q``, ``p`` and ``radius`` to a list of constraints.
         radius: The size of the set, in the units that the constraints define.
-        step: The step ``h`` of the sensitivity.
 
     Raises:
-        InputDataError: The builder cannot be called, or a radius or step is bad.
+        InputDataError: The builder cannot be called, or the radius is bad.
 
     Example:
         >>> import cvxpy as cp
@@ -78,7 +80,6 @@ class CvxpyAmbiguity(AmbiguitySet):
         self,
         problem_builder: Callable[[Any, Any, Any], list[cp.Constraint]],
         radius: float | Tensor,
-        step: float = 1e-3,
     ) -> None:
         super().__init__(radius)
         if not callable(problem_builder):
@@ -86,10 +87,7 @@ class CvxpyAmbiguity(AmbiguitySet):
                 "`problem_builder` must be a function of (q, p, radius) that returns "
                 f"a list of cvxpy constraints, got {type(problem_builder).__name__}."
             )
-        if not (math.isfinite(step) and step > 0):
-            raise InputDataError(f"`step` must be positive and finite, got {step}.")
         self.problem_builder = problem_builder
-        self.step = step
 
     def constraints(
         self, q: cp.Variable, p: cp.Parameter, radius: cp.Parameter
@@ -149,17 +147,17 @@ class CvxpyAmbiguity(AmbiguitySet):
     ) -> Solution:
         r"""Like ``solve``, with right differences in the radius."""
         here = self.solve(values, weights, radius)
-        there = self.solve(values, weights, radius + self.step)
+        there = self.solve(values, weights, radius + _STEP)
         for solution in (here, there):
             if solution.gap is not None:
                 warnings.warn(
                     f"CvxpyAmbiguity of radius {radius.max().item()} did not converge: "
                     "its sensitivity may be off by "
-                    f"{solution.gap.max().item() / self.step:.3g} of the scores' size.",
+                    f"{solution.gap.max().item() / _STEP:.3g} of the scores' size.",
                     BotorchWarning,
                     stacklevel=4,
                 )
-        direction = (there.weights - here.weights) / self.step
+        direction = (there.weights - here.weights) / _STEP
         low = values.amin(-1, keepdim=True)  # a large offset would cost digits
         slope = (direction * (values - low)).sum(-1)
         return replace(here, multiplier=-slope, direction=direction)

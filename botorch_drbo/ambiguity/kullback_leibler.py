@@ -70,9 +70,6 @@ class KullbackLeibler(AmbiguitySet):
     finite_at_zero: ClassVar[bool] = False
     keeps_support: ClassVar[bool] = True
 
-    def __init__(self, radius: float | Tensor) -> None:
-        super().__init__(radius)
-
     def solve(self, values: Tensor, weights: Tensor, radius: Tensor) -> Solution:
         r"""By one root."""
         p = weights / weights.sum(-1, keepdim=True)

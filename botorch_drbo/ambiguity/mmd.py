@@ -13,6 +13,7 @@ from botorch_drbo.ambiguity._centred_kernel import CentredKernel
 from botorch_drbo.ambiguity._differentiable import in_float64, robust_value
 from botorch_drbo.ambiguity._interior_point import lower_bound
 from botorch_drbo.ambiguity._kernel_ball import (
+    Answers,
     KernelBallProblem,
     WarmStart,
     in_unit_range,
@@ -138,18 +139,10 @@ class MaximumMeanDiscrepancy(AmbiguitySet):
         """``F`` with ``F F'`` the matrix among vectors of sum zero, ``n x (n - 1)``."""
         return self._all_columns.factor
 
-    @factor.setter
-    def factor(self, factor: Tensor) -> None:  # old records hold both, to the bit
-        self._all_columns.factor = factor
-
     @property
     def spectrum(self) -> Tensor:
         """The squared norms of the columns of ``factor``, ``n - 1``, falling."""
         return self._all_columns.spectrum
-
-    @spectrum.setter
-    def spectrum(self, spectrum: Tensor) -> None:
-        self._all_columns.spectrum = spectrum
 
     def __getstate__(self) -> dict[str, Any]:
         """Without the warm start: copies and pickles begin without it."""
@@ -272,29 +265,26 @@ class MaximumMeanDiscrepancy(AmbiguitySet):
         f, span = in_unit_range(values.reshape(-1, n))
         p = weights.reshape(-1, n)
         p = p / p.sum(-1, keepdim=True)
-        q, gradient, direction = p.clone(), torch.zeros_like(p), torch.zeros_like(p)
-        multiplier, gap = torch.zeros_like(span), torch.zeros_like(span)
-        flat = span.squeeze(-1) == 0
-        radius = radius.reshape(-1, 1)
+        flat, radius = span.squeeze(-1) == 0, radius.reshape(-1, 1)
         problem = KernelBallProblem(self.factor.to(f), self.spectrum.to(f))
         settled, vertex = problem.saturated(f, p, radius)
-        q = torch.where((settled & ~flat)[:, None], vertex, q)
+        q = torch.where((settled & ~flat)[:, None], vertex, p)
+        none, zero = torch.zeros_like(p), torch.zeros_like(span)
+        found = Answers(q, zero, none, none.clone(), zero.clone())
         rows = (~settled & ~flat).nonzero().squeeze(-1)
         num_chunks = -(-len(rows) * n * n // _CHUNK_ELEMENTS)
         for part in rows.tensor_split(max(1, num_chunks)):
             if len(part):
                 start = last and last.nearest(f[part])
-                found = problem.solve(f[part], p[part], radius[part], start)
-                q[part], multiplier[part], gradient[part], direction[part] = found[:4]
-                gap[part] = found[4]
-        proved = bool((gap <= _EXACT_GAP).all())
-        gap = (span * gap).reshape(batch)
+                solved = problem.solve(f[part], p[part], radius[part], start)
+                found.put(part, solved)
+        proved = bool((found.gap <= _EXACT_GAP).all())
         return Solution(
-            weights=q.reshape(*batch, n),
-            multiplier=(span * multiplier).reshape(batch),
-            reference_gradient=lambda: (span * gradient).reshape(*batch, n),
-            direction=direction.reshape(*batch, n),
-            gap=None if proved else gap,
+            weights=found.q.reshape(*batch, n),
+            multiplier=(span * found.multiplier).reshape(batch),
+            reference_gradient=lambda: (span * found.gradient).reshape(*batch, n),
+            direction=found.direction.reshape(*batch, n),
+            gap=None if proved else (span * found.gap).reshape(batch),
         )
 
     def constraints(

@@ -2,11 +2,9 @@ r"""Widths of confidence bounds, and information gains.
 
 The widths of confidence bounds depend on the inputs that were observed, not only on
 their number, so they are functions and not schedules. A width multiplies ``sigma``;
-``beta`` in this library, as in BoTorch, is its square. ``bounds`` has the regret bounds
-of the papers.
+``beta`` in this library, as in BoTorch, is its square.
 """
 
-from botorch_drbo.confidence import bounds
 from botorch_drbo.confidence.information_gain import (
     information_gain,
     maximum_information_gain,
@@ -19,7 +17,6 @@ from botorch_drbo.confidence.width import (
 
 __all__ = [
     "abbasi_yadkori_width",
-    "bounds",
     "confidence_width",
     "information_gain",
     "maximum_information_gain",

@@ -23,13 +23,12 @@ from botorch_drbo.posterior.factorized import factors_of
 from botorch_drbo.posterior.generic import GenericPosterior
 from botorch_drbo.posterior.models import only_model, settle
 from botorch_drbo.posterior.product import ProductPosterior
-from botorch_drbo.posterior.view import MarginalPosterior, outside_inference_mode
+from botorch_drbo.posterior.view import MarginalPosterior
 
 Method = Literal["auto", "product", "exact", "generic"]
 """How moments are computed; "auto" takes the fastest that is right for the model."""
 
 
-@outside_inference_mode
 def marginal_posterior(
     model: Model,
     context_indices: Sequence[int],

@@ -6,7 +6,6 @@ import operator
 from typing import Any
 
 import numpy as np
-import torch
 from botorch.models.model import Model
 from gpytorch.models import ExactGP
 from torch import Tensor
@@ -194,8 +193,4 @@ def _bytes(tensor: Tensor) -> bytes:
 
 
 def _array(tensor: Tensor) -> np.ndarray:
-    tensor = tensor.detach()
-    # NumPy does not know bfloat16, but any type of that size has the same bytes.
-    if tensor.dtype == torch.bfloat16:
-        tensor = tensor.view(torch.int16)
-    return tensor.numpy()
+    return tensor.detach().numpy()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TypeVar, cast
 
-import torch
 from botorch.exceptions.errors import UnsupportedError
 from botorch.models import SingleTaskVariationalGP
 from botorch.models.deterministic import (
@@ -17,7 +16,7 @@ from botorch.sampling.pathwise.utils import get_train_inputs
 from gpytorch.models import ExactGP
 from gpytorch.module import Module as GPyTorchModule
 from torch import Tensor
-from torch.nn import Module, Parameter
+from torch.nn import Module
 
 from botorch_drbo.posterior.ensemble import ModelEnsemble
 
@@ -91,41 +90,12 @@ def settle(model: Model) -> None:
     """Put a model into evaluation mode, and forget what it keeps of earlier calls.
 
     GPyTorch keeps factors of its last call, whatever has happened to its parameters
-    since. And a model that was evaluated in inference mode keeps transformed training
-    inputs that no gradient can pass.
+    since.
 
     Args:
         model: A BoTorch model.
     """
     model.eval()
-    for part in without_inference_tensors(model).modules():
+    for part in model.modules():
         if isinstance(part, GPyTorchModule):
             part._clear_cache()
-
-
-def without_inference_tensors(module: AnyModule) -> AnyModule:
-    """Replace tensors that were made in inference mode: no gradient can pass them.
-
-    Args:
-        module: A module; its parameters, buffers and training data are looked at.
-
-    Returns:
-        The same module.
-    """
-
-    def ordinary(tensor: Tensor) -> Tensor:
-        return tensor.clone() if tensor.is_inference() else tensor
-
-    with torch.inference_mode(False), torch.no_grad():
-        for part in module.modules():
-            for name, parameter in part._parameters.items():
-                if parameter is not None and parameter.is_inference():
-                    part._parameters[name] = Parameter(
-                        parameter.clone(), parameter.requires_grad
-                    )
-            for name, buffer in part._buffers.items():
-                part._buffers[name] = None if buffer is None else ordinary(buffer)
-            if isinstance(part, ExactGP) and part.train_inputs is not None:
-                part.train_inputs = tuple(map(ordinary, part.train_inputs))
-                part.train_targets = ordinary(cast(Tensor, part.train_targets))
-    return module

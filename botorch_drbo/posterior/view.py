@@ -11,9 +11,8 @@ r"""The interface of the posterior: moments of ``f(x, c)`` over decisions and co
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
-from functools import wraps
-from typing import ClassVar, NamedTuple, ParamSpec, TypeVar
+from collections.abc import Sequence
+from typing import ClassVar, NamedTuple
 
 import torch
 from botorch.exceptions.errors import BotorchTensorDimensionError
@@ -25,33 +24,6 @@ from botorch_drbo.posterior.blocks import in_blocks
 ALL = slice(None)
 MEANS_ALONE_FROM = 256
 """With fewer rows means are those of the moments, to the last bit, and cost little."""
-_Arguments = ParamSpec("_Arguments")
-_Result = TypeVar("_Result")
-
-
-def outside_inference_mode(
-    function: Callable[_Arguments, _Result],
-) -> Callable[_Arguments, _Result]:
-    r"""Let a function work without a graph where its caller is in inference mode.
-
-    What inference mode makes can never be part of a graph again. Behind the interface
-    things are kept for later, by GPyTorch too, and slopes may be found by autograd.
-
-    Args:
-        function: Any function.
-
-    Returns:
-        The same function.
-    """
-
-    @wraps(function)
-    def wrapped(*args: _Arguments.args, **kwargs: _Arguments.kwargs) -> _Result:
-        if not torch.is_inference_mode_enabled():
-            return function(*args, **kwargs)
-        with torch.inference_mode(False), torch.no_grad():
-            return function(*args, **kwargs)
-
-    return wrapped
 
 
 class MomentSlopes(NamedTuple):
@@ -83,10 +55,8 @@ class LocalMoments(ABC):
 
     def __init__(self, X: Tensor, dtype: torch.dtype) -> None:
         self._batch, self._dtype = X.shape[:-1], X.dtype
-        X = X.clone() if X.is_inference() else X
         self.X = X.reshape(-1, X.shape[-1]).to(dtype)  # b x d_x
 
-    @outside_inference_mode
     def moments(self, part: slice = ALL) -> tuple[Tensor, Tensor]:
         r"""Evaluate the marginal moments, differentiable in ``X``.
 
@@ -101,7 +71,6 @@ class LocalMoments(ABC):
             mean, variance = self._moments(part)
             return self._given_back(mean), self._given_back(variance)
 
-    @outside_inference_mode
     def means(self, part: slice = ALL) -> Tensor:
         r"""Evaluate the means alone, differentiable in ``X``.
 
@@ -119,7 +88,6 @@ class LocalMoments(ABC):
                 return self._given_back(self._moments(part)[0])
             return self._given_back(self._means(part))
 
-    @outside_inference_mode
     def slopes(self, contexts: slice | Tensor = ALL) -> MomentSlopes:
         r"""Evaluate moments and their slopes in the context, differentiable in ``X``.
 
@@ -138,7 +106,6 @@ class LocalMoments(ABC):
         with self._graph():
             return MomentSlopes(*map(self._given_back, self._slopes(contexts)))
 
-    @outside_inference_mode
     def mean_slopes(self, contexts: slice | Tensor = ALL) -> Tensor:
         r"""Evaluate the slopes of the means alone, differentiable in ``X``.
 
@@ -197,7 +164,6 @@ class View(ABC):
     def __init__(self, contexts: Tensor) -> None:
         self.contexts = contexts
 
-    @outside_inference_mode
     def at(self, X: Tensor) -> LocalMoments:
         r"""Evaluate decisions.
 
@@ -242,7 +208,6 @@ class Integral(ABC):
     def __init__(self, dtype: torch.dtype, memory_budget: int) -> None:
         self.dtype, self.memory_budget = dtype, memory_budget
 
-    @outside_inference_mode
     def __call__(self, X: Tensor) -> tuple[Tensor, Tensor]:
         r"""Evaluate mean and variance, differentiable in ``X``.
 
@@ -253,8 +218,7 @@ class Integral(ABC):
             The means and the variances, ``...`` each; with an ensemble of ``S`` models
             ``... x S``. In the units of the outcome, noise not included.
         """
-        rows = X.clone() if X.is_inference() else X
-        rows = rows.reshape(-1, X.shape[-1]).to(self.dtype)
+        rows = X.reshape(-1, X.shape[-1]).to(self.dtype)
         with torch.set_grad_enabled(torch.is_grad_enabled() and X.requires_grad):
             mean, variance = (
                 found.reshape(*X.shape[:-1], *found.shape[1:]).to(X.dtype)
@@ -302,7 +266,6 @@ class MarginalPosterior(ABC):
         self.context_indices = tuple(context_indices)
         self.memory_budget = memory_budget
 
-    @outside_inference_mode
     def over(self, contexts: Tensor) -> View:
         r"""Prepare for a set of contexts.
 
@@ -318,7 +281,6 @@ class MarginalPosterior(ABC):
         with torch.no_grad():
             return self._over(self._own(contexts))
 
-    @outside_inference_mode
     def integral(self, contexts: Tensor, weights: Tensor) -> Integral:
         r"""Prepare for the weighted sum of the outcomes over contexts.
 

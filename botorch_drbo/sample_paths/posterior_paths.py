@@ -392,9 +392,6 @@ class PosteriorPaths(Module):
     def _cached_side(self, contexts: Tensor) -> _ContextSide:
         """Keep the side of the last contexts: an acquisition function has one set."""
         dtype = self.weights.dtype
-        # Inference tensors have no version counter: a change would go unnoticed.
-        if contexts.is_inference() or torch.is_inference_mode_enabled():
-            return self._context_side(contexts.to(dtype))
         if self._cache is not None:
             cached, version, weights, side = self._cache
             was_cast = weights is not self.weights  # by `.to(device)`, `.float()`

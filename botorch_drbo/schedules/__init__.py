@@ -1,4 +1,4 @@
-r"""Numbers that change with the amount of data: radii and betas.
+r"""Numbers that change with the amount of data: radii.
 
 A schedule maps the step ``t = 1, 2, ...`` to a number. Schedules are frozen
 dataclasses: they compare by value and go through JSON, so that a run can be resumed
@@ -7,8 +7,6 @@ number.
 """
 
 from botorch_drbo.schedules.base import Constant, Schedule
-from botorch_drbo.schedules.betas import BOCUBeta, SBOKDEBeta
-from botorch_drbo.schedules.covering import WassersteinCoveringRadius
 from botorch_drbo.schedules.radii import (
     InverseSquareRoot,
     KernelDensityRadius,
@@ -18,14 +16,11 @@ from botorch_drbo.schedules.radii import (
 from botorch_drbo.schedules.spread import SpreadRadius
 
 __all__ = [
-    "BOCUBeta",
     "Constant",
     "InverseSquareRoot",
     "KernelDensityRadius",
     "MMDRadius",
-    "SBOKDEBeta",
     "Schedule",
     "SpreadRadius",
     "WassersteinConfidenceRadius",
-    "WassersteinCoveringRadius",
 ]

@@ -1,8 +1,12 @@
-"""Checks of the fields of frozen dataclasses, which become plain numbers."""
+"""Checks of the fields of frozen dataclasses, which become plain numbers.
+
+A field declares its check beside it: ``scale: float = field(metadata=NONNEGATIVE)``.
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from numbers import Integral
 
 from botorch.exceptions.errors import InputDataError
@@ -12,7 +16,7 @@ from botorch_drbo._validation import is_number
 _REMEDY = "Convert a tensor with `.item()`."
 
 
-def finite_number(value: object, label: str, remedy: str) -> float:
+def finite_number(value: object, label: str, remedy: str = _REMEDY) -> float:
     """A plain finite float, so that JSON can write it.
 
     Args:
@@ -29,7 +33,7 @@ def finite_number(value: object, label: str, remedy: str) -> float:
     return float(value)
 
 
-def nonnegative_number(value: object, label: str, remedy: str) -> float:
+def nonnegative_number(value: object, label: str, remedy: str = _REMEDY) -> float:
     """The same for a number that is not negative."""
     number = finite_number(value, label, remedy)
     if number < 0.0:
@@ -37,31 +41,22 @@ def nonnegative_number(value: object, label: str, remedy: str) -> float:
     return number
 
 
-def set_nonnegative(owner: object, name: str) -> None:
-    """Turn a field into a plain finite number, if it is not negative."""
-    number = nonnegative_number(getattr(owner, name), _label(owner, name), _REMEDY)
-    object.__setattr__(owner, name, number)  # the dataclass is frozen
-
-
-def set_probability(owner: object, name: str) -> None:
-    """Turn a field into a plain number, if it is strictly between 0 and 1."""
-    number = finite_number(getattr(owner, name), _label(owner, name), _REMEDY)
+def _probability(value: object, label: str) -> float:
+    number = finite_number(value, label)
     if not 0.0 < number < 1.0:
-        raise InputDataError(
-            f"{_label(owner, name)} must be strictly between 0 and 1, got {number}."
-        )
-    object.__setattr__(owner, name, number)
+        raise InputDataError(f"{label} must be strictly between 0 and 1, got {number}.")
+    return number
 
 
-def set_dimension(owner: object, name: str) -> None:
-    """Check that a field is an integer of at least one."""
-    value = getattr(owner, name)
+def _dimension(value: object, label: str) -> int:
     if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < 1:
         raise InputDataError(
-            f"{_label(owner, name)} must be an integer of at least 1, got {value!r}."
+            f"{label} must be an integer of at least 1, got {value!r}."
         )
-    object.__setattr__(owner, name, int(value))
+    return int(value)
 
 
-def _label(owner: object, name: str) -> str:
-    return f"`{name}` of {type(owner).__name__}"
+_Check = Callable[[object, str], float]
+NONNEGATIVE: dict[str, _Check] = {"check": nonnegative_number}
+PROBABILITY: dict[str, _Check] = {"check": _probability}
+DIMENSION: dict[str, _Check] = {"check": _dimension}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from numbers import Integral
 from typing import final
 
@@ -12,7 +12,7 @@ from torch import Tensor
 
 from botorch_drbo.codec.tags import storable
 from botorch_drbo.contexts.forgetting import effective_size
-from botorch_drbo.schedules._fields import nonnegative_number, set_nonnegative
+from botorch_drbo.schedules._fields import NONNEGATIVE, nonnegative_number
 
 
 @storable
@@ -23,6 +23,14 @@ class Rule(ABC):  # noqa: B024 (what each is a rule of, its subclasses say)
     Subclasses are frozen dataclasses whose fields are numbers. A :class:`Schedule`
     looks at the number of observations only, a :class:`ContextRule` at the contexts.
     """
+
+    def __post_init__(self) -> None:
+        """Turn each field into what the check that is declared beside it returns."""
+        for each in fields(self):
+            if check := each.metadata.get("check"):
+                label = f"`{each.name}` of {type(self).__name__}"
+                checked = check(getattr(self, each.name), label)
+                object.__setattr__(self, each.name, checked)  # the dataclass is frozen
 
 
 @dataclass(frozen=True)
@@ -159,11 +167,7 @@ class Constant(Schedule):
         2.25
     """
 
-    value: float
-
-    def __post_init__(self) -> None:
-        """Check the fields."""
-        set_nonnegative(self, "value")
+    value: float = field(metadata=NONNEGATIVE)
 
     def at(self, t: int) -> float:
         r"""The value."""

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import final
 
 from botorch_drbo._validation import check_flag
-from botorch_drbo.schedules._fields import (
-    set_dimension,
-    set_nonnegative,
-    set_probability,
-)
+from botorch_drbo.schedules._fields import DIMENSION, NONNEGATIVE, PROBABILITY
 from botorch_drbo.schedules.base import Schedule
 
 
@@ -35,11 +31,7 @@ class InverseSquareRoot(Schedule):
         0.15
     """
 
-    initial: float
-
-    def __post_init__(self) -> None:
-        """Check the fields."""
-        set_nonnegative(self, "initial")
+    initial: float = field(metadata=NONNEGATIVE)
 
     def at(self, t: int) -> float:
         r"""The formula of the class."""
@@ -68,13 +60,8 @@ class KernelDensityRadius(Schedule):
         0.5
     """
 
-    d_c: int
-    scale: float = 1.0
-
-    def __post_init__(self) -> None:
-        """Check the fields."""
-        set_dimension(self, "d_c")
-        set_nonnegative(self, "scale")
+    d_c: int = field(metadata=DIMENSION)
+    scale: float = field(default=1.0, metadata=NONNEGATIVE)
 
     def at(self, t: int) -> float:
         r"""The formula of the class."""
@@ -104,11 +91,7 @@ class MMDRadius(Schedule):
         0.4146
     """
 
-    delta: float = 0.1
-
-    def __post_init__(self) -> None:
-        """Check the fields."""
-        set_probability(self, "delta")
+    delta: float = field(default=0.1, metadata=PROBABILITY)
 
     def at(self, t: int) -> float:
         r"""The formula of the class."""
@@ -164,16 +147,14 @@ class WassersteinConfidenceRadius(Schedule):
         0.1573
     """
 
-    d_c: int
-    diameter: float
-    delta: float = 0.1
+    d_c: int = field(metadata=DIMENSION)
+    diameter: float = field(metadata=NONNEGATIVE)
+    delta: float = field(default=0.1, metadata=PROBABILITY)
     uniform: bool = False
 
     def __post_init__(self) -> None:
-        """Check the fields."""
-        set_dimension(self, "d_c")
-        set_nonnegative(self, "diameter")
-        set_probability(self, "delta")
+        """The numbers, and the flag."""
+        super().__post_init__()
         check_flag(self.uniform, "uniform")
 
     def at(self, t: int) -> float:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import final
 
 from torch import Tensor
 
 from botorch_drbo.contexts.forgetting import effective_size, weighted_variance
-from botorch_drbo.schedules._fields import set_nonnegative
+from botorch_drbo.schedules._fields import NONNEGATIVE
 from botorch_drbo.schedules.base import ContextRule
 
 
@@ -58,11 +58,7 @@ class SpreadRadius(ContextRule):
         0.1614
     """
 
-    scale: float = 1.25
-
-    def __post_init__(self) -> None:
-        """Check the fields."""
-        set_nonnegative(self, "scale")
+    scale: float = field(default=1.25, metadata=NONNEGATIVE)
 
     def of(self, contexts: Tensor, weights: Tensor | None = None) -> float:
         r"""The formula of the class.

@@ -1,4 +1,4 @@
-"""Pending decisions, casts and inference mode, for all acquisition functions."""
+"""Pending decisions and casts, for all acquisition functions."""
 
 from __future__ import annotations
 
@@ -213,51 +213,3 @@ def test_a_cast_acquisition_function_still_takes_a_float64_model(name):
     X.requires_grad_()
     (gradient,) = torch.autograd.grad(acqf(X).sum(), X)
     assert torch.isfinite(gradient).all()
-
-
-def gradient(acqf, X):
-    X = X.clone().requires_grad_()
-    return torch.autograd.grad(acqf(X).sum(), X)[0]
-
-
-# The product view takes many contexts; few are left to one of the others.
-FEW_CONTEXTS = ("dr_ucb", "lipschitz", "enlarged", "difference")
-WAYS = [
-    *((name, {"method": m}) for name in FEW_CONTEXTS for m in ("exact", "generic")),
-    *((name, {}) for name in ALL if name not in FEW_CONTEXTS),
-]
-BUILT = [(name, options, False) for name, options in WAYS] + [
-    (name, options, True) for name, options in WAYS if name in PENDING
-]
-
-
-@pytest.mark.parametrize("where", ["acqf", "posterior and acqf", "model and acqf"])
-@pytest.mark.parametrize(("name", "options", "pending"), BUILT)
-def test_built_in_inference_mode_it_gives_gradients(name, options, pending, where):
-    make = ALL[name]
-    if pending:
-        options = options | {"X_pending": uniform(2, 2, seed=4)}
-    X, model = uniform(4, 1, 2, seed=3), small_model().train()
-    expected = make(small_model(), **options)
-    with torch.inference_mode():
-        if where == "posterior and acqf":  # BoTorch keeps what it transforms here
-            model.posterior(uniform(1, 3))
-        acqf = make(small_model() if where == "model and acqf" else model, **options)
-        quiet = acqf(uniform(4, 1, 2, seed=3))  # caches are filled in it as well
-    assert not quiet.requires_grad
-    torch.testing.assert_close(quiet, expected(X), rtol=1e-7, atol=1e-9)
-    torch.testing.assert_close(
-        gradient(acqf, X), gradient(expected, X), rtol=1e-6, atol=1e-7
-    )
-
-
-@pytest.mark.parametrize("name", SETS)
-def test_ambiguity_sets_built_in_inference_mode_give_gradients(name):
-    def make():
-        objective = UncertaintyObjective.dro(SETS[name](5))
-        return DistributionallyRobustUCB(small_model(), 2.0, contexts(), objective)
-
-    X = uniform(4, 1, 2, seed=3)
-    with torch.inference_mode():
-        acqf = make()
-    torch.testing.assert_close(gradient(acqf, X), gradient(make(), X))

@@ -286,7 +286,7 @@ def test_snapshot_sees_whatever_is_held():
     holder = torch.nn.Module()
     holder.register_buffer("nan", torch.tensor([math.nan, 1.0]))
     holder.register_buffer("spread", torch.ones(1).expand(3))
-    holder.register_buffer("short", torch.ones(2, dtype=torch.bfloat16))
+    holder.register_buffer("short", torch.ones(2, dtype=torch.float16))
     holder.plain = torch.zeros(2)
     snapshot = Snapshot(holder)
     assert snapshot.same()

@@ -138,17 +138,6 @@ def test_the_enlarged_bound_equals_an_option_of_the_plain_one():
     )
 
 
-def test_an_enlarged_width_found_in_inference_mode_serves_gradients_later():
-    acqf = DistributionallyRobustUCB(
-        small_model(), 2.0, CONTEXTS, GEN, misspecification=0.1
-    )
-    with torch.inference_mode():
-        acqf.confidence_width()
-    factor = torch.ones((), dtype=torch.double, requires_grad=True)
-    (slope,) = torch.autograd.grad(factor * acqf.confidence_width(), factor)
-    assert slope > 1.1 * 2.0**0.5
-
-
 @pytest.mark.parametrize("step", [0.0, -0.1])
 def test_the_finite_difference_needs_a_step(step: float) -> None:
     with pytest.raises(InputDataError, match="`step` must"):

@@ -195,23 +195,6 @@ def test_a_single_decision_without_batch() -> None:
         torch.testing.assert_close(found, expected)
 
 
-@pytest.mark.parametrize("name", MAKERS)
-@pytest.mark.parametrize("dtype", [torch.double, torch.float])
-def test_first_call_in_inference_mode(name: str, dtype: torch.dtype) -> None:
-    model, X = make_model().to(dtype), uniform(3, 1, 2, seed=4).to(dtype)
-    acqf = MAKERS[name](model)
-    with torch.inference_mode():
-        values = acqf(X)
-    torch.testing.assert_close(acqf(X.requires_grad_()).detach(), values.clone())
-    model.likelihood.noise = 0.05
-    with torch.inference_mode():
-        values = acqf(X)
-    more = X.detach().repeat(1000, 1, 1).requires_grad_()  # by autograd
-    torch.testing.assert_close(
-        acqf(more)[:3].detach(), values.clone(), rtol=1e-3, atol=0.01
-    )
-
-
 def test_slopes_count_in_widths_of_the_box() -> None:
     """The derivative of the value in the radius is minus L, here in a wider box."""
     box = torch.tensor([[-0.1], [1.2]], dtype=torch.double)

@@ -97,7 +97,7 @@ class PosteriorViewCase:
             fewer where they are too rough to be compared with finite differences.
         memory_budget: So few bytes that the posterior has to work in blocks; None for
             one that has none.
-        thorough: Whether the slower tests run too: Jacobians, blocks, inference mode.
+        thorough: Whether the slower tests run too: Jacobians, blocks.
         jointly_gaussian: Whether outcomes at several contexts are; else ``integral``
             has to refuse.
     """

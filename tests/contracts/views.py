@@ -10,7 +10,6 @@ import torch
 from botorch.exceptions.errors import BotorchTensorDimensionError, UnsupportedError
 from torch import Tensor
 
-from botorch_drbo.posterior import View
 from botorch_drbo.testing.parametrize import run_for_each
 from tests.contracts.view_case import PosteriorViewCase, ViewUnderTest, weighted
 
@@ -22,7 +21,7 @@ class PosteriorViewContract:
 
     Moments are those of the model, slopes those of autograd through it; parts, batches,
     dtypes, gradients of moments and slopes, blocks of a memory budget, contexts that
-    are copies and constants, inference mode.
+    are copies and constants.
     """
 
     cases: ClassVar[Sequence[PosteriorViewCase]] = ()
@@ -317,34 +316,6 @@ class PosteriorViewContract:
                 part.sum(), [leaf, C, own], retain_graph=True, allow_unused=True
             )
             assert gradients[0] is not None and gradients[1:] == (None, None)
-
-    def test_what_is_built_in_inference_mode_gives_gradients_later(
-        self, thorough_case: PosteriorViewCase
-    ) -> None:
-        """Posterior, view and look."""
-        under = ViewUnderTest(thorough_case)
-
-        def parts(view: View) -> Tensor:
-            X = under.X.clone().requires_grad_()
-            here = view.at(X)
-            found = weighted(here.moments()), weighted(here.slopes(slice(4)))
-            (first,) = torch.autograd.grad(torch.cat(found).sum(), X, create_graph=True)
-            (second,) = torch.autograd.grad(first.square().sum(), X)
-            return second
-
-        with torch.inference_mode():
-            view = under.view()  # posterior and view
-            here = view.at(under.X.clone())
-            inside = [
-                *here.moments(),
-                *here.slopes(slice(4)),
-                *here.slopes(under.own()),
-            ]
-        here = view.at(under.X)
-        outside = [*here.moments(), *here.slopes(slice(4)), *here.slopes(under.own())]
-        for a, b in zip(inside, outside, strict=True):
-            torch.testing.assert_close(a, b)
-        torch.testing.assert_close(parts(view), parts(under.view()))
 
     def test_blocks_change_nothing(self, blocked_case: PosteriorViewCase) -> None:
         """Values, gradients and second derivatives."""

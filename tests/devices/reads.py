@@ -42,6 +42,8 @@ READS = {
     "ambiguity/_kernel_ball.py:solve": (
         "Branch: which rows the cheaper method left unsolved, before each dearer one."
     ),
+    "ambiguity/_kernel_ball.py:_run": "The same, within the active-set method.",
+    "ambiguity/_kernel_ball.py:condition": "Branch: how singular the kernel is.",
     "ambiguity/_kernel_ball.py:_num_columns": (
         "Size: to how many columns the coarse problem is cut."
     ),

@@ -142,9 +142,6 @@ def test_shapes_dtypes_and_blocks(method: Method) -> None:
     for a, b in zip(small.integral(door.C, w)(door.X), whole, strict=True):
         torch.testing.assert_close(a, b)
     assert posterior.integral(door.C, w)(door.X.float())[1].dtype == torch.float
-    with torch.inference_mode():
-        quiet = posterior.integral(door.C, w)(door.X)
-    torch.testing.assert_close(quiet[1], whole[1])
 
 
 @pytest.mark.parametrize(

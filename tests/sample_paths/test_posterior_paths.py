@@ -413,18 +413,6 @@ def test_contexts_that_change_in_place_are_noticed():
     torch.testing.assert_close(paths(X, C), paths(X, C.clone()))
 
 
-def test_inference_mode_leaves_nothing_behind():
-    paths = PosteriorPaths(make_model(), [2], seed=1)
-    X, C = make_inputs()
-    with torch.inference_mode():
-        inside, cloned = paths(X, C), paths(X, C.clone())
-    X.requires_grad_()
-    values = paths(X, C)
-    assert torch.autograd.grad(values.sum(), X)[0].isfinite().all()
-    torch.testing.assert_close(values.detach(), inside.clone())
-    torch.testing.assert_close(values.detach(), cloned.clone())
-
-
 def test_float32_model():
     single, double = make_model(dtype=torch.float), make_model()
     X, C = make_inputs()

@@ -19,6 +19,7 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 from benchmarks.experiments import misspecified
+from benchmarks.experiments.bounds.theorems import misspecified_regret_bound
 from benchmarks.experiments.misspecified import (
     LENGTHSCALE,
     NOISE,
@@ -29,7 +30,6 @@ from benchmarks.experiments.misspecified import (
 from benchmarks.run.report import Report, Table, estimate
 from benchmarks.run.storage import RunKey, runs_of
 from botorch_drbo.confidence import confidence_width, maximum_information_gain
-from botorch_drbo.confidence.bounds import misspecified_regret_bound
 from botorch_drbo.plotting import plot_regret
 from botorch_drbo.policies import ConfidenceWidth
 from botorch_drbo.surrogate import FixedHyperparameters

@@ -20,6 +20,7 @@ from matplotlib.figure import Figure
 from scipy.stats import wasserstein_distance
 from torch import Tensor
 
+from benchmarks.experiments.bounds.theorems import regret_bound, round_regret_bound
 from benchmarks.experiments.decisions import decisions
 from benchmarks.experiments.misspecified import LENGTHSCALE, NOISE, NORM, NUM_INITIAL
 from benchmarks.problems import MisspecifiedFunction
@@ -31,7 +32,6 @@ from botorch_drbo.confidence import (
     confidence_width,
     maximum_information_gain,
 )
-from botorch_drbo.confidence.bounds import regret_bound, round_regret_bound
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.policies import ConfidenceWidth
 from botorch_drbo.problem import History, SearchSpace
