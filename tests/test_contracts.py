@@ -144,7 +144,7 @@ class WrongView(View):
         super().__init__(right.contexts)
         self.right, self.fault = right, fault
 
-    def _at(self, X: Tensor) -> LocalMoments:
+    def at(self, X: Tensor) -> LocalMoments:
         if self.fault == "decisions":
             X = X.mean(0, keepdim=True).expand_as(X) if X.ndim == 2 else X
         return WrongMoments(self.right.at(X), self.fault)

@@ -79,8 +79,10 @@ def pivot(
             kernel finds them.
     """
     factor = kernel.factor
+    # What a row is left with that never settles; the caller looks at `settled`.
     q, u = p.clone(), torch.zeros_like(p @ factor)
     found = Pivoted(q, u, torch.zeros_like(p), torch.zeros_like(active[:, 0]))
+    # Rows leave the batch as they settle: their numbers in the whole of it.
     rows = torch.arange(len(f), device=f.device)
     for _ in range(MAX_EXCHANGES if one_by_one else MAX_PIVOTS):
         # Minimum on the active set: q = projection - t * ascent for t > 0, where
@@ -91,9 +93,14 @@ def pivot(
         # One atom alone cannot move: what is left of the difference is rounding.
         ascent = torch.where(num_active > 1, ascent, 0.0)
         y, slope = (projection - p) @ factor, ascent @ factor
+        # y belongs to a projection, so it is orthogonal to the slope, and the path
+        # meets the ball where |y|^2 + t^2 |slope|^2 = radius^2. The product of
+        # difference and sum keeps the digits that a difference of squares would lose.
         size = dot(slope, slope).clamp_min(torch.finfo(f.dtype).tiny)
         t = ((radius - length(y)) * (radius + length(y)) / size).clamp_min(0).sqrt()
         q, y = projection - t * ascent, y - t * slope
+        # Stationarity, times t: t f + F y is one number on the active atoms, the
+        # multiplier of the sum, and z above it on the others.
         z = t * f + y @ factor.mT  # t times the multipliers, but for an offset
         z = z - dot(z, mask) / num_active
         # Next active set: active atoms with q >= 0 (primal feasibility), and inactive
@@ -132,6 +139,7 @@ def _single_exchange(
     active: Tensor, next_active: Tensor, q: Tensor, z: Tensor
 ) -> Tensor:
     """Drop the atom of lowest weight, or take in the one of lowest multiplier."""
+    # Atoms of negative weight go first; only where there is none may one come in.
     drops = (active & ~next_active).any(-1, keepdim=True)
     candidates = torch.where(active == drops, torch.where(drops, q, z), torch.inf)
     worst = candidates.argmin(-1, keepdim=True)
@@ -143,6 +151,8 @@ def _projection_and_ascent(
     f: Tensor, p: Tensor, active: Tensor, kernel: Kernel
 ) -> tuple[Tensor, Tensor]:
     """Projection of ``p`` on the active atoms, and steepest ascent along them."""
+    # The smaller one of two equivalent systems is solved: that of the active atoms, or
+    # by the inverse (a Schur complement) that of the inactive ones.
     num_active = active.sum(-1)
     if kernel.inverse is not None:
         num_inactive = int((active.shape[-1] - num_active).max())
@@ -165,6 +175,7 @@ def _by_active(
         block, right * mask[..., None]
     ).unbind(-1)
     unit_mass = ones_solve / ones_solve.sum(-1, keepdim=True)
+    # The sum of the weights is one for the projection, and zero for the ascent.
     projection = kernel_solve + (1 - kernel_solve.sum(-1, keepdim=True)) * unit_mass
     ascent = scores_solve - scores_solve.sum(-1, keepdim=True) * unit_mass
     return _scattered(projection, index, f), _scattered(ascent, index, f)
@@ -173,6 +184,7 @@ def _by_active(
 def _by_inactive(
     f: Tensor, p: Tensor, inactive: Tensor, size: int, white: Tensor, inverse: Tensor
 ) -> tuple[Tensor, Tensor]:
+    # W W' = K^-1 among vectors of sum zero. With no inactive atom K^-1 f is all.
     whitened = f @ white
     ascent = whitened @ white.mT
     if not size:
@@ -186,6 +198,7 @@ def _by_inactive(
     weight_multipliers, ascent_multipliers = _solve(
         block, right * mask[..., None]
     ).unbind(-1)
+    # What is taken off are columns of K^-1, and W' 1 = 0: no sum changes.
     projection = p - (_scattered(weight_multipliers, index, f) @ white) @ white.mT
     ascent = (whitened - _scattered(ascent_multipliers, index, f) @ white) @ white.mT
     return projection.masked_fill(inactive, 0.0), ascent.masked_fill(inactive, 0.0)
@@ -196,12 +209,16 @@ def _block(
 ) -> tuple[Tensor | None, Tensor, Tensor]:
     """The rows and columns of the chosen atoms, the identity where a row has fewer."""
     if size > _DENSE_SHARE * chosen.shape[-1]:
+        # Nearly all atoms: to gather them costs more than the zeros of a mask.
         index, mask = None, chosen.to(matrix)
         block = matrix * mask[:, :, None]
     else:
+        # The chosen atoms first. Rows with fewer are filled up, and masked.
         index = chosen.to(torch.uint8).argsort(dim=-1, descending=True)[:, :size]
         mask = chosen.gather(-1, index).to(matrix)
         block = matrix[index[:, :, None], index[:, None, :]].mul_(mask[:, :, None])
+    # Ones on the diagonal where there is no atom: the block stays regular, and a masked
+    # right side makes the solution zero there.
     block.mul_(mask[:, None, :]).diagonal(dim1=-2, dim2=-1).add_(1 - mask)
     return index, mask, block
 

@@ -41,8 +41,11 @@ class CentredKernel(Module):
     @classmethod
     def of_all_columns(cls, matrix: Tensor) -> CentredKernel:
         """All eigenvectors of a symmetric matrix, the jitter included."""
+        # Vectors of sum zero see K as B'K B, with B an orthonormal basis of them.
         spectrum, vectors = torch.linalg.eigh(_without_ones(matrix))
         spectrum = spectrum.flip(-1).clamp_min(0.0)
+        # What is below rounding counts as rounding: no column vanishes, and one over an
+        # eigenvalue is finite.
         if len(spectrum):
             spectrum = spectrum.clamp_min(torch.finfo(spectrum.dtype).eps * spectrum[0])
         basis = _basis(matrix) @ vectors.flip(-1)
@@ -56,14 +59,18 @@ class CentredKernel(Module):
         the matrix, and far below the jitter. So the matrix is also positive
         semi-definite up to that error.
         """
+        # Kernels of smooth functions on many contexts have few eigenvalues that are not
+        # rounding, and the jitter makes up for the others.
         columns = _partial_cholesky(matrix, int(_LARGEST_RANK * len(matrix)))
         if columns is None:
             return None
+        # A posteriori: what the columns miss must be far below the jitter.
         left_out = torch.addmm(matrix, columns, columns.mT, alpha=-1.0)
         rounding = _BACKWARD * torch.finfo(matrix.dtype).eps
         rounding = rounding * torch.linalg.matrix_norm(matrix).item()
         if not (left_out.norm().item() <= rounding <= _FAR_BELOW * jitter):
             return None
+        # Vectors of sum zero see centred columns: a mean makes no difference.
         vectors, roots, _ = torch.linalg.svd(
             columns - columns.mean(0), full_matrices=False
         )
@@ -84,6 +91,7 @@ class CentredKernel(Module):
         eigenvalues = self.spectrum.to(f) + self.rest
         eigenvalues = torch.where(eigenvalues > 0, eigenvalues, torch.inf)
         centred = f - f.mean(-1, keepdim=True)
+        # |(K + jI)^-1/2 f| in the eigenvectors: a sum of squares over eigenvalues.
         inside = centred @ vectors  # ... x r
         slope = torch.linalg.vector_norm(inside / eigenvalues.sqrt(), 2, -1, True)
         raised = (inside / eigenvalues) @ vectors.mT
@@ -126,6 +134,8 @@ def _partial_cholesky(matrix: Tensor, most: int) -> Tensor | None:
 
     Diagonal pivots: the columns are those of the largest diagonal that remains.
     """
+    # Harbrecht, Peters and Schneider (2012): of a positive matrix the largest entry
+    # that remains is on the diagonal, so that alone has to be updated.
     remaining = matrix.diagonal().clone()
     tolerance = _ROUNDING * torch.finfo(matrix.dtype).eps * remaining.max()
     columns = matrix.new_zeros(len(matrix), most)
@@ -134,6 +144,7 @@ def _partial_cholesky(matrix: Tensor, most: int) -> Tensor | None:
         largest = remaining[pivot]
         if largest <= tolerance:
             return columns[:, :k]
+        # One column of what is left; its square root is the next one of the factor.
         column = matrix[:, pivot] - columns[:, :k] @ columns[pivot, :k]
         columns[:, k] = column / largest.sqrt()
         remaining = remaining - columns[:, k].square()

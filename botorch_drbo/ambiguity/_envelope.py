@@ -54,6 +54,7 @@ class Envelope(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         *arguments, coefficients, reference_gradient, multiplier = ctx.saved_tensors
         slopes = (coefficients, reference_gradient, -multiplier)
+        # Danskin: the derivative is that of the Lagrangian at the optimum, which stays.
         needed = ctx.needs_input_grad[1:6:2]
         gradients: list[Tensor | None] = []
         with torch.no_grad():

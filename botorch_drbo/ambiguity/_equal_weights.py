@@ -54,6 +54,8 @@ class _EqualWeights(torch.autograd.Function):
         share = 1.0 / n
         # Of the n scores so many keep some mass, the highest of them perhaps not all.
         kept = n - math.floor((budget + _TOLERANCE) * n)
+        # The budget goes to the lowest score; the rest is the mean of the n scores of
+        # weight without the highest ones. A partition finds these in O(n).
         lowest = f.argmin(-1)
         low = np.take_along_axis(f, lowest[:, None], -1)[:, 0]
         level = np.full_like(low, -math.inf)

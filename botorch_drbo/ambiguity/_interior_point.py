@@ -77,6 +77,7 @@ class _NormalMatrix:
     def __init__(self, factor: Tensor, num_rows: int) -> None:
         n, rank = factor.shape
         self.columns = torch.cat([factor, -factor.new_ones(n, 1)], dim=-1)
+        # The dual matrix is a sum over atoms of outer products of these columns.
         self.products = None
         if num_rows > _FEW_ROWS and n * (rank + 1) ** 2 <= _SHARED_ELEMENTS:
             # All rows share the factor, so one matrix product serves the batch.
@@ -91,6 +92,7 @@ class _NormalMatrix:
         if self.products is not None:
             torch.mm(weights, self.products, out=matrix.flatten(1))
         else:
+            # As a square: symmetric to the last bit, whatever the weights.
             scaled = weights.sqrt()[..., None] * self.columns
             torch.bmm(scaled.mT, scaled, out=matrix)
         return matrix
@@ -136,6 +138,9 @@ def minimise(
         the value with it.
     """
     normal = _NormalMatrix(factor, len(f))
+    # Start: equal weights; y at most half way to the border of its cone; no multiplier
+    # of the ball. Scores are at least zero, so nu = -1/2 makes every slack z positive,
+    # and kappa the complementarity of the cone equal to the mean one of an atom.
     q = torch.full_like(p, 1 / p.shape[-1])
     mean_difference = (q - p) @ factor / radius
     u, nu = torch.zeros_like(mean_difference), torch.full_like(p[:, :1], -0.5)
@@ -166,11 +171,14 @@ def minimise(
         unsolved = (gap > tolerance).nonzero().squeeze(-1)
         if not len(unsolved):
             break
+        # A wrong guess of the active set is corrected by one round of exchanges ...
         subset, active_set = state.take(unsolved), active[unsolved]
+        # ... and in the end by a better point of the path.
         if step == _MAX_POLISHES - 1:
             subset, active_set = _follow(subset, factor, normal, tolerance), None
         found = _polish(subset, factor, normal, active_set)
         active[unsolved] = found[-1]
+        # Each answer carries its proof: the one with the smaller gap stays.
         better = found[3] <= gap[unsolved]
         for whole, new in zip((q, u, direction, gap), found[:4], strict=True):
             whole[unsolved[better]] = new[better]
@@ -186,6 +194,8 @@ def _follow(
     for _ in range(MAX_STEPS):
         finite = _step(state, factor, normal)
         _certify(state, factor)
+        # A row is done where its gap is small, where the step failed, or where a gap
+        # that is small already does not halve any more: that is rounding.
         closed = (state.gap <= tolerance) | ~finite
         closed |= (state.gap <= _NEAR_OPTIMAL) & (state.stalled >= _PATIENCE)
         num_closed, num_rows = int(closed.sum()), len(closed)
@@ -205,6 +215,8 @@ def lower_bound(
     f: Tensor, p: Tensor, u: Tensor, factor: Tensor, radius: Tensor
 ) -> Tensor:
     """The dual value ``b x 1`` of any ``u``, ``b x r``: never above the exact value."""
+    # Lagrange's dual: over the simplex q.(f + F u) is least at one atom, and over the
+    # ball u.(F'(q - p)) at -radius |u|. Weak duality needs no more.
     shift = u @ factor.mT
     return (f + shift).amin(-1, keepdim=True) - dot(p, shift) - radius * length(u)
 
@@ -221,6 +233,7 @@ def _certify(state: _Iterate, factor: Tensor) -> None:
     state.z = (score - state.nu).clamp_min_(torch.finfo(f.dtype).tiny)
     lower = score.amin(-1, keepdim=True) - dot(p, shift) - length(u)
     gap = (dot(f, p) + share * dot(f, difference) - lower).squeeze(-1)
+    # Near the optimum an iterate may be worse than the last one.
     better = gap < state.gap
     state.stalled = torch.where(gap < 0.5 * state.gap, 0.0, state.stalled + 1)
     state.gap = torch.where(better, gap, state.gap)
@@ -236,6 +249,7 @@ def _step(state: _Iterate, factor: Tensor, normal: _NormalMatrix) -> Tensor:
     kappa, nu, radius = state.kappa, state.nu, state.radius
     rank = factor.shape[-1]
     primal_residual = y - state.mean_difference  # zero after the first full step
+    # The scaling of the orthant, D = diag(q / z).
     weights = q / z
     # What is done to both sides alike is done at once: 2 x b x ...
     cone, tip = torch.stack([y, u]), torch.stack([torch.ones_like(kappa), kappa])
@@ -245,6 +259,7 @@ def _step(state: _Iterate, factor: Tensor, normal: _NormalMatrix) -> Tensor:
 
     # Nesterov-Todd scaling W of the cones of (1, y) and (kappa, -u): W is `scale`
     # times the hyperbolic reflection of the unit point (v0, v).
+    # Distances to the border of the cone, in its own (hyperbolic) metric.
     root_primal, root_dual = margin.sqrt()
     root = root_primal * root_dual
     product = kappa - dot(y, u)
@@ -266,6 +281,9 @@ def _step(state: _Iterate, factor: Tensor, normal: _NormalMatrix) -> Tensor:
     cholesky = normal.factorise(matrix)
 
     def newton(c: Tensor, r0: Tensor, r: Tensor) -> tuple[Tensor, ...]:
+        # Eliminated in turn: dz = F du - dnu; dq = c / z - D dz, from the orthant;
+        # dkappa and dy, from the cone. What is left are du / radius and dnu, in the
+        # Schur complement that is factored above, once for both right sides.
         cz = c / z
         right = cz @ factor - radius * (primal_residual + r - h * (r0 / h0))
         right = torch.cat([right, -cz.sum(-1, keepdim=True)], dim=-1)
@@ -284,6 +302,7 @@ def _step(state: _Iterate, factor: Tensor, normal: _NormalMatrix) -> Tensor:
         direction = torch.stack([dy, du])
         tip_direction = torch.stack([torch.zeros_like(dkappa), dkappa])
         step = _to_cone(tip, cone, margin, tip_direction, direction)
+        # q + a dq >= 0 up to a = -1 / min(dq / q), and so for z.
         decrease = (torch.stack([dq, dz]) / orthant).amin(-1, keepdim=True)
         return torch.minimum(step, -1 / decrease.clamp_max(-1.0))  # at most one
 
@@ -320,10 +339,12 @@ def _step(state: _Iterate, factor: Tensor, normal: _NormalMatrix) -> Tensor:
     # Fraction to the boundary: smaller where the step was cut short.
     damping = 0.9 + 0.09 * torch.minimum(a, b)
     a, b = damping * a, damping * b
+    # Rounding lets the sum drift from one.
     q = q + a * dq
     state.q = q / q.sum(-1, keepdim=True)
     state.y, state.u = y + a * dy, u + b * du
     state.nu, state.kappa = nu + b * dnu, kappa + b * dkappa
+    # One look for three: a sum is not finite if one of its terms is not.
     return (state.q.sum(-1) + state.u.sum(-1) + state.kappa.squeeze(-1)).isfinite()
 
 
@@ -353,8 +374,12 @@ def _polish(
     # Strict complementarity: q > z, with q in units of the largest weight change.
     if active is None:
         active = q > z * (q - p).abs().amax(-1, keepdim=True)
+    # At the optimum F'(q - p) / radius = u / |u|, whose derivative in u is curvature (I
+    # - unit unit').
     curvature = 1 / length(u).clamp_min(tiny)
     unit = u * curvature
+    # Atoms that are not active have no part in the system. An active one has a slack of
+    # zero in the end: a spring that is stiff, but for the sake of the factor not rigid.
     ratio = torch.where(active, (q / z).clamp_max(_STIFFNESS), 0.0)
     matrix = normal(ratio)
     _add_outer(matrix, curvature.sqrt() * radius * unit, -1.0)
@@ -364,6 +389,7 @@ def _polish(
     def solve(
         first: Tensor, second: Tensor, third: Tensor
     ) -> tuple[Tensor, Tensor, Tensor]:
+        # Newton's system of (dq, du, dnu), with dq eliminated by its diagonal.
         weighted = ratio * first
         right = torch.cat(
             [
@@ -381,10 +407,14 @@ def _polish(
         upper = dot(f, p + share * (q - p))
         return (upper - lower_bound(f, p, u / radius, factor, radius)).squeeze(-1)
 
+    # Start of the refinement: the path's point on the active atoms, and the multiplier
+    # of the sum that belongs to it.
     new_q = torch.where(active, q, 0.0)
     new_u = u
     nu = dot(f + shift(u), new_q)
     for _ in range(_REFINEMENTS):
+        # Residuals of stationarity, of the cone and of the sum; one factor does for all
+        # steps, as in iterative refinement.
         dq, du, dnu = solve(
             nu - f - shift(new_u),
             new_u / length(new_u).clamp_min(tiny) - mean_difference(new_q - p),
@@ -397,6 +427,7 @@ def _polish(
     new_q = new_q.clamp_min(0.0)
     new_q = new_q / new_q.sum(-1, keepdim=True)
     new_gap, old_gap = gap(new_q, new_u), gap(q, u)
+    # With a wrong active set the point is worse; also NaN is not better.
     better = (new_gap <= old_gap)[:, None]
     q, u = torch.where(better, new_q, q), torch.where(better, new_u, u)
 
@@ -434,6 +465,8 @@ def _to_cone(
     tip: Tensor, point: Tensor, margin: Tensor, tip_step: Tensor, step: Tensor
 ) -> Tensor:
     """The step at which ``|a + step * d| = a0 + step * d0``."""
+    # (a0 + s d0)^2 - |a + s d|^2 = margin + 2 s linear + s^2 square. Its smallest
+    # positive root, in the form in which nothing cancels.
     square = tip_step * tip_step - dot(step, step)
     linear = tip * tip_step - dot(point, step)
     root = (linear * linear - square * margin).clamp_min_(0.0).sqrt_()

@@ -126,6 +126,7 @@ class KernelBallProblem:
 
     def saturated(self, f: Tensor, p: Tensor, radius: Tensor) -> tuple[Tensor, Tensor]:
         """Where the nearest point mass of score zero is in the ball, and that mass."""
+        # |L'(e_i - p)|^2 = K_ii - 2 (K p)_i + p'K p: the last term is the same for all.
         mean = p @ self.factor  # b x r
         squared = self.factor.square().sum(-1) - 2 * mean @ self.factor.mT
         nearest = torch.where(f == 0, squared, torch.inf).argmin(-1, keepdim=True)
@@ -141,6 +142,8 @@ class KernelBallProblem:
         its gap is small: it saves time and changes no more than rounding.
         """
         problem = f, p, radius
+        # Every answer is certified by its own duality gap, so the order of the methods
+        # is a matter of time alone: the cheaper first, and each on what is left open.
         found, free = self._closed_form(*problem)
         unsolved = found.open_above(_CLOSED_FORM_GAP)
         if not unsolved.any():
@@ -156,6 +159,7 @@ class KernelBallProblem:
         if len(rows):
             self._run(self._guesses(problem, rows, free), rows, problem, found)
         # Just above radius zero: the active-set method at a larger radius, scaled.
+        # There q - p is not far from the rounding of the weights themselves.
         rows = (unsolved & is_near_zero).nonzero().squeeze(-1)
         if len(rows) and self.condition < _WELL_CONDITIONED:
             near = self._active_set_near_zero(f[rows], p[rows], radius[rows])
@@ -176,6 +180,8 @@ class KernelBallProblem:
         stages: list[Stage] = []
         if self.condition < _WELL_CONDITIONED:
             stages.append((lambda rows: free[rows], False))
+        # A problem of the leading columns costs far less, and its active set is nearly
+        # the right one.
         radius, half = problem[2][rows], max(1, int(_COARSE * len(self.factor)))
         if self._num_columns(radius, _FIRST_DROPPED) > max(half, _FEW_COLUMNS):
             rank = min(half, self._num_columns(radius, _COARSE_DROPPED))
@@ -219,6 +225,7 @@ class KernelBallProblem:
 
         Its gap is infinite where a weight is negative. Also which weights are positive.
         """
+        # Cauchy-Schwarz: f.d is least, among |L'd| <= 1, at -K^+ f / |L^+ f|.
         whitened = f @ self.white  # b x r
         slope = length(whitened)
         direction = -(whitened / slope) @ self.white.mT
@@ -226,6 +233,7 @@ class KernelBallProblem:
         positive = q > 0
         # At radius zero no weight is negative yet, but those at zero may be leaving.
         infeasible = ((q < 0) | ((p == 0) & (direction < 0))).any(-1, keepdim=True)
+        # A slope of zero makes the gap NaN: then nothing is proved.
         u = -slope * (whitened / slope)
         q, gap = self._certify(f, p, q, u, radius)
         gap = torch.where(infeasible | gap.isnan(), torch.inf, gap)
@@ -252,6 +260,7 @@ class KernelBallProblem:
     ) -> Answers:
         """The active-set method; the gap is infinite where it did not converge."""
         best = pivot(f, p, radius, guess, self._kernel, one_by_one=one_by_one)
+        # Active weights may be below zero by the tolerance of the method.
         q = best.q.clamp_min(0.0)
         q, gap = self._certify(f, p, q / q.sum(-1, keepdim=True), best.u, radius)
         gap = torch.where(best.settled[:, None], gap, torch.inf)
@@ -264,10 +273,12 @@ class KernelBallProblem:
         It is solved at a larger radius and scaled: as long as all atoms of the
         reference keep some mass, ``q - p`` is linear in the radius down to zero.
         """
+        # Every atom with weight is active there, so that is the first guess.
         larger = radius.clamp_min(_LARGER_RADIUS * self.largest)
         found = pivot(f, p, larger, p > 0, self._kernel)
         multiplier = length(found.u)
         q, gap = self._certify(f, p, found.q, found.u, larger)
+        # Down to zero no active weight changes its sign: the path is a line.
         linear = ((found.q > 0) | (p == 0)).all(-1) & found.settled
         valid = linear[:, None] & (gap <= _ROUNDING_GAP * larger * multiplier)
         q, gap = self._certify(f, p, p + radius / larger * (q - p), found.u, radius)
@@ -279,6 +290,7 @@ class KernelBallProblem:
     def _interior_point(self, f: Tensor, p: Tensor, radius: Tensor) -> Answers:
         nearly_zero = _NEAR_ZERO * self.largest
         larger = radius.clamp_min(nearly_zero)
+        # First with few columns, r: that does for most rows, and a step costs n r^2.
         found = self._solve_at(f, p, radius, larger, _FIRST_DROPPED)
         if self._num_columns(larger, _FIRST_DROPPED) < self._num_columns(
             larger, _DROPPED
@@ -306,6 +318,8 @@ class KernelBallProblem:
 
     def _num_columns(self, radius: Tensor, dropped: float) -> int:
         """The rank: columns that the smallest radius can tell from zero."""
+        # |q - p|^2 <= 2: columns of eigenvalues up to this one are worth no more than
+        # `dropped` of the squared radius.
         smallest = 0.5 * dropped * radius.min().square()
         return max(1, int((self.spectrum > smallest).sum()))
 
@@ -345,6 +359,8 @@ class KernelBallProblem:
         self, f: Tensor, p: Tensor, q: Tensor, u: Tensor, radius: Tensor
     ) -> tuple[Tensor, Tensor]:
         """Pull ``q`` into the ball; its duality gap with ``u``."""
+        # Primal: on the segment to p, which is in the ball. Dual: any u. Their gap
+        # bounds the error of the value, whatever method found them.
         distance = self._distance(q - p)
         share = torch.where(distance > radius, radius / distance, 1.0)
         q = p + share * (q - p)

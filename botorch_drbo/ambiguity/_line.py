@@ -85,6 +85,9 @@ class Line:
             f: Scores, ``b x m``.
             lam: Multipliers, ``b``.
         """
+        # min_j f_j + lambda |a - c_j| is the lesser of two minima over the candidates
+        # on either side of a: running minima of f_j - lambda c_j from the left, and of
+        # f_j + lambda c_j from the right.
         scores, reach = f.gather(-1, self.order.expand_as(f)), lam[:, None]
         moved = reach * self.positions
         least, before = (scores - moved).cummin(-1)

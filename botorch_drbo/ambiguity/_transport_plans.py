@@ -40,6 +40,8 @@ class Assignment:
 
         The others stay. On a line all atoms together cost less than a few by one.
         """
+        # Atoms on a line are settled by two running minima, m in place of n m scores;
+        # the others, and rows of steep costs, by a list of all candidates.
         target, listed = self.target.clone(), moving
         if line is not None:
             by_line = moving & line.is_safe(f.amax(-1), lam)[:, None]
@@ -112,6 +114,7 @@ class Bracket:
         self, high: Tensor, plan: Assignment, value: Tensor, slope: Tensor
     ) -> None:
         """Write over one of the cuts of each open row: where ``high``, that one."""
+        # Both cuts of all rows lie in one tensor: one write, wherever it goes.
         which = self.is_open.nonzero().squeeze(-1)
         place = which + len(high) * high[which]
         new = plan.target, plan.score, plan.cost, value, slope
@@ -130,8 +133,11 @@ def mixed_plan(
     """The mixture of both plans that costs the radius, and its radius derivative."""
     (_, cost_low), (_, cost_high) = low.cut(p), high.cut(p)
     zeros = p.new_zeros(len(p), m)
+    # Complementary slackness: at the crossing of two cuts both plans are optimal, and
+    # the mixture that costs exactly the radius is feasible.
     q_low = zeros.scatter_add(-1, low.target, p)
     q_high = zeros.scatter_add(-1, high.target, p)
+    # A larger radius moves the share towards the dearer plan, linearly.
     cost_gap = (cost_low - cost_high).clamp_min(torch.finfo(p.dtype).tiny)
     share = ((radius - cost_high) / cost_gap).clamp(0.0, 1.0)
     share = torch.where(saturated, 1.0, share)[:, None]
@@ -148,6 +154,7 @@ def cheapest_target(
     In chunks that are written over, as fresh memory costs more than the arithmetic.
     """
     k, m = len(row), f.shape[-1]
+    # Buffers of one chunk are used again: to allocate them takes as long as to add.
     size = max(1, min(k, _CHUNK_ELEMENTS.get(f.device.type, 2**24) // m))
     target = torch.empty(k, dtype=torch.long, device=f.device)
     scores, costs = f.new_empty(size, m), f.new_empty(size, m)
@@ -156,6 +163,7 @@ def cheapest_target(
         part = slice(start, min(start + size, k))
         count = part.stop - start
         a, c = scores[:count], costs[:count]
+        # f_j + lambda C_ij, for the pairs of row and atom that are asked for.
         torch.index_select(f, 0, row[part], out=a)
         torch.index_select(cost, 0, atom[part], out=c)
         torch.addcmul(a, c, lam[part, None], out=a)
@@ -172,8 +180,11 @@ def largest_slope(f: Tensor, cost: Tensor, stay: Assignment, used: Tensor) -> Te
         stay: Where atoms are as near as they can be, ``b x n``.
         used: Which atoms have mass, ``b x n``.
     """
+    # Kantorovich's dual at lambda = the largest slope: from there on nobody moves.
+    # Atoms without weight have no say.
     has_mass = used.any(0)
     extra_cost = cost[has_mass] - stay.cost[:1, has_mass].mT  # k x m
+    # Where going is not dearer than staying, `stay` is the better of them already.
     inverse_cost = torch.where(extra_cost > 0, 1.0 / extra_cost, 0.0)
     stay_score = torch.where(used, stay.score, 0.0)[:, has_mass]  # no score is < 0
     size = max(
@@ -188,6 +199,7 @@ def largest_slope(f: Tensor, cost: Tensor, stay: Assignment, used: Tensor) -> Te
 
 def assignment_at_zero(f: Tensor, cost: Tensor) -> Assignment:
     """The cut at ``lambda = 0``: all atoms go to the cheapest of the lowest scores."""
+    # For lambda just above zero: the lowest score, of equal ones the nearest.
     lowest = f == f.amin(-1, keepdim=True)  # b x m
     target = lowest.byte().argmax(-1, keepdim=True).repeat(1, len(cost))
     tied = lowest.sum(-1, keepdim=True) > 1
@@ -199,6 +211,7 @@ def assignment_at_zero(f: Tensor, cost: Tensor) -> Assignment:
 
 def assignment_at_infinity(f: Tensor, cost: Tensor) -> Assignment:
     """The cut for large ``lambda``: the lowest score among the nearest candidates."""
+    # For lambda large: the nearest candidate, of equal ones that of the lowest score.
     nearest = cost <= cost.amin(-1, keepdim=True)  # n x m
     target = nearest.byte().argmax(-1).repeat(len(f), 1)
     tied = nearest.sum(-1) > 1

@@ -70,9 +70,13 @@ class ModifiedChiSquared(AmbiguitySet):
 
     def solve(self, values: Tensor, weights: Tensor, radius: Tensor) -> Solution:
         r"""From one sort."""
+        # By duality q = p (1 - y / d)_+ with y the deviation from a mean: a cut at some
+        # score above which there is no mass, whose place the moments below the cut
+        # tell.
         low = lowest_supported(values, weights)
         f, span = scaled_scores(values, low)
         p = weights / weights.sum(-1, keepdim=True)
+        # Prefix sums over sorted scores have the moments of every possible cut at once.
         ordered, order = ranked(f)
         sorted_p = p.gather(-1, order)
         mass = sorted_p.cumsum(-1)
@@ -93,6 +97,7 @@ class ModifiedChiSquared(AmbiguitySet):
         top, next_gap, mass, rest, mean_u, var_u = (
             a.gather(-1, last) for a in (ordered, next_gap, mass, rest, mean_u, var_u)
         )
+        # The last score with mass is known: 1 / d follows from moments about it.
         excess = (radius * mass - rest).clamp_min(0.0)
         mean_gap = mean_u / mass  # from the mean to the last score with mass
         square = mean_u.square()
@@ -109,6 +114,7 @@ class ModifiedChiSquared(AmbiguitySet):
             multiplier = torch.where(flat, 0.0, multiplier)
         # f - mean, without cancellation where most of p is at `top`.
         deviation = (f - top).add_(mean_gap)
+        # In place: temporaries of this size are most of the time.
         ratio = (deviation * -inverse_d).add_(1.0).clamp_min_(0.0)
         q = p * ratio / mass
         # dv/dp: y - y^2 / (2 d) below the cut and d / 2 above, with y the deviation.
@@ -221,6 +227,8 @@ class ChiSquared(AmbiguitySet):
         if may_hold(base <= 0):
             is_outside = self._takes_outside(f, p, radius) & (base <= 0)
 
+        # Stationarity of the dual: q_i is proportional to p_i / sqrt(f_i + w), where
+        # the offset w >= 0 is the only unknown.
         w = self._offset(f, p, mean, base, radius.clamp_min(_TINY), is_outside)
         y = f + w
         r = y.rsqrt()
@@ -290,6 +298,9 @@ class ChiSquared(AmbiguitySet):
         ``w`` is large: with ``t`` that difference,
         ``A B - 1 = E[(t - E t)^2 / sqrt(y)] / B``.
         """
+        # With A = E (f + w)^-1/2 and B = E (f + w)^1/2 the divergence is A B - 1. All
+        # sums are of deviations about (mean + w)^1/2: for small radii A B is one but
+        # for rounding.
         deviation = f - mean
         variance = (p * deviation.square()).sum(-1, keepdim=True)
 

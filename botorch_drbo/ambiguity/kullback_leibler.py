@@ -75,6 +75,7 @@ class KullbackLeibler(AmbiguitySet):
         p = weights / weights.sum(-1, keepdim=True)
         low = torch.where(p > 0, values, torch.inf).amin(-1, keepdim=True)
         f, span = scaled_scores(values, low)  # of the atoms with weight, in [0, 1]
+        # Mass at the minimum never leaves it: it is what theta to infinity leaves over.
         rest = torch.where(f > 0, p, 0.0)
         at_minimum = torch.where(f <= 0, p, 0.0)
         # The largest divergence, -log(mass at the minimum), precise near zero.
@@ -83,6 +84,8 @@ class KullbackLeibler(AmbiguitySet):
         max_divergence = torch.where(
             rest_mass < 0.5, -torch.log1p(-rest_mass), -minimum_mass.log()
         )
+        # From there on the worst case is all mass at the minimum. Skipped rows get an
+        # easy target, so that they do not hold up the others.
         saturated = (radius >= max_divergence * (1 - _TOLERANCE)) | (rest_mass <= 0)
 
         target = torch.where(saturated, max_divergence / 2, radius.clamp_min(_TINY))
@@ -92,6 +95,8 @@ class KullbackLeibler(AmbiguitySet):
         )
 
         # Exponential tilting: q_i = p_i exp(-theta f_i) / Z.
+        # For small theta the mean is taken off, for large theta the minimum, which is
+        # zero: either way the exponent neither overflows nor cancels.
         mean = (p * f).sum(-1, keepdim=True)
         center = torch.where(theta <= 1, mean, 0.0)
         tilt = (-theta * (f - center)).clamp_max(700.0)
@@ -136,6 +141,9 @@ class KullbackLeibler(AmbiguitySet):
         ``theta``, in the upper half.
         """
         mean = (p * f).sum(-1, keepdim=True)
+        # KL(theta) is theta^2 Var / 2 near zero and max_divergence less an exponential
+        # far out: Newton's method on the logarithm of the nearer of the two is nearly
+        # linear.
         variance = (p * (f - mean).square()).sum(-1, keepdim=True)
         f = torch.where(p > 0, f, 0.0)
         gap = torch.where(rest > 0, f, torch.inf).amin(-1, keepdim=True)
@@ -147,6 +155,8 @@ class KullbackLeibler(AmbiguitySet):
             small = theta <= 1
             center = torch.where(small, mean, 0.0)
             deviation = f - center
+            # Below theta = 1 sums of exp(t) - 1 and exp(t) - 1 - t: the leading terms,
+            # which cancel in KL, are left out of them.
             tilt = -theta * deviation
             tilted = torch.where(small, torch.expm1(tilt), tilt.exp())
             mass = torch.where(small, p, rest) * tilted
@@ -183,6 +193,7 @@ class KullbackLeibler(AmbiguitySet):
             )
             return error, step
 
+        # KL = theta^2 Var / 2, to second order.
         guess = 0.5 * (2 * target / variance).log()
         # Hoeffding: KL <= theta^2 / 8; and exp(-200) of the minimum's mass is nothing.
         lower, upper = 0.5 * (8 * target).log(), ((200 + max_divergence) / gap).log()

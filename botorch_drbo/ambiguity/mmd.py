@@ -196,6 +196,8 @@ class MaximumMeanDiscrepancy(AmbiguitySet):
     def _bound(self, values: Tensor, weights: Tensor, radius: Tensor) -> Tensor:
         low = values.amin(-1, keepdim=True)
         f, factor = values - low, self.factor.to(values)
+        # Any u bounds the value from below. That of the closed form, cut to its first
+        # 1, 2, 4, ... columns, is near the optimal one for some number of them.
         u = -f @ (factor / self.spectrum.to(values))  # ... x (n - 1)
         best = torch.zeros_like(low)
         count, rank = 1, factor.shape[-1]
@@ -265,13 +267,16 @@ class MaximumMeanDiscrepancy(AmbiguitySet):
         f, span = in_unit_range(values.reshape(-1, n))
         p = weights.reshape(-1, n)
         p = p / p.sum(-1, keepdim=True)
+        # No scores to tell apart: the reference itself, at no price.
         flat, radius = span.squeeze(-1) == 0, radius.reshape(-1, 1)
         problem = KernelBallProblem(self.factor.to(f), self.spectrum.to(f))
+        # The lowest score within reach settles a row without a search.
         settled, vertex = problem.saturated(f, p, radius)
         q = torch.where((settled & ~flat)[:, None], vertex, p)
         none, zero = torch.zeros_like(p), torch.zeros_like(span)
         found = Answers(q, zero, none, none.clone(), zero.clone())
         rows = (~settled & ~flat).nonzero().squeeze(-1)
+        # Rounded up: the methods hold n x n numbers for each row.
         num_chunks = -(-len(rows) * n * n // _CHUNK_ELEMENTS)
         for part in rows.tensor_split(max(1, num_chunks)):
             if len(part):

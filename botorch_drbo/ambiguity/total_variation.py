@@ -129,6 +129,7 @@ class TotalVariation(AmbiguitySet):
 
     def solve(self, values: Tensor, weights: Tensor, radius: Tensor) -> Solution:
         r"""From one sort."""
+        # An l1 distance of eps lets a mass of eps / 2 move.
         low, worst = values.min(-1, keepdim=True)
         f = values - low  # a large offset would cost digits
         budget = (radius / 2).clamp_max(1.0)

@@ -197,6 +197,9 @@ class Wasserstein(AmbiguitySet):
         f = (values - low).reshape(-1, values.shape[-1])
         p = weights.reshape(len(f), -1)
         cost = self._ground.to(f)
+        # Weak duality: at lambda = slope all atoms stay, which is worth p.f less slope
+        # times what the radius leaves over; at lambda = 0 the value is the lowest
+        # score.
         stay = assignment_at_infinity(f, cost)
         value, plan_cost = stay.cut(p)
         slope = largest_slope(f, cost, stay, p > 0)
@@ -243,7 +246,11 @@ class Wasserstein(AmbiguitySet):
 
     def _solve_rows(self, f: Tensor, p: Tensor, radius: Tensor) -> tuple[Tensor, ...]:
         cost = self._ground.to(f)  # the set may have been moved to float32
+        # A radius within rounding of a plan's cost counts as that cost.
         limit = radius + 1e-13 * cost.max()
+        # Kelley's cutting planes in one dimension: the concave dual lies below every
+        # cut, one on either side of its maximum is kept, and they cross at the next
+        # point.
         low, high = assignment_at_zero(f, cost), assignment_at_infinity(f, cost)
         cuts = Bracket.of(low, high, p)
         cost_low, cost_high = cuts.slope
@@ -255,6 +262,7 @@ class Wasserstein(AmbiguitySet):
                 "contain the reference atoms, or enlarge the radius."
             )
         lam, gap = torch.zeros_like(radius), torch.zeros_like(radius)
+        # Where the dearest plan costs no more than the radius, the multiplier is zero.
         saturated = cost_low <= limit
         line = Line.of(cost)
         rows, least = (~saturated).nonzero().squeeze(-1), 1e-14 * f.amax(-1)

@@ -68,11 +68,14 @@ class StationaryFactor(NamedTuple):
             *shape, len(self.weights), generator=generator, dtype=torch.double
         )
         if isinstance(self.smoothness, RationalQuadratic):
+            # RBF of random lengthscales: one over their squares is Gamma distributed.
             alpha = self.smoothness.alpha
             seed = int(torch.randint(2**31, (), generator=generator))
             drawn = np.random.default_rng(seed).standard_gamma(alpha, [*shape, 1])
             normal = normal * (torch.from_numpy(drawn) / alpha).sqrt()
         elif not is_rbf(self.smoothness):
+            # Bochner: the spectral density of Matern is a t distribution of 2 nu
+            # degrees, a normal over the root of a mean of squares.
             degrees = round(2 * self.smoothness)
             chi_squared = (
                 torch.randn(*shape, degrees, generator=generator, dtype=torch.double)
@@ -104,6 +107,7 @@ class KernelComponent(NamedTuple):
         Returns:
             Angular frequencies, ``shape x d``.
         """
+        # A product of correlations: the sum of independent frequencies.
         draws = [factor.frequencies(shape, generator) for factor in self.factors]
         return torch.stack(draws).sum(0)
 
@@ -191,6 +195,7 @@ def _forward(kernel: Kernel, columns: list[int], d: int) -> list[KernelComponent
         ]
         if type(kernel) is AdditiveKernel:
             return [component for part in parts for component in part]
+        # Distributive law: one summand for each choice of a summand in every factor.
         return [
             KernelComponent(
                 math.prod(component.variance for component in choice),

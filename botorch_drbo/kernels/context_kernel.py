@@ -80,6 +80,7 @@ class ContextKernel(Module):
         """
         rows = [contexts.new_empty(len(contexts), 0)]
         for share, factors in self.summands:
+            # s_m of each summand, as a share; the factors of one summand multiply.
             row: Tensor | float = share
             for smoothness, weights in factors:
                 squared = self._squared_distance(contexts, weights)
@@ -142,6 +143,8 @@ def context_components(
         decision and context.
     """
     try:
+        # An RBF factor splits over any columns: exp of a sum. Another one must look at
+        # one side only.
         components = kernel_components(kernel, num_columns)
     except UnsupportedError:
         return None

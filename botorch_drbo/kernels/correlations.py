@@ -82,6 +82,8 @@ def correlation_and_slope(
     Returns:
         Correlations and slopes of the same shape.
     """
+    # 2 phi' is -phi / (1 + r^2 / 2 alpha) for a rational quadratic, -phi for RBF, -5/3
+    # (1 + a) exp(-a) for Matern-5/2, and -3 exp(-a) for Matern-3/2.
     value = correlation(smoothness, squared)
     if isinstance(smoothness, RationalQuadratic):
         return value, -value / (1.0 + squared / (2.0 * smoothness.alpha))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import compress
 from typing import NamedTuple
 
 import torch
@@ -62,10 +63,12 @@ class SplitComponent(Module):
             [bool(factor.weights[group].any()) for group in self.groups]
             for factor in component.factors
         ]
-        self.separable = all(
-            is_rbf(smoothness) or not all(active)
-            for smoothness, active in zip(self.smoothness, self.active, strict=True)
-        )
+        # A factor of both groups is no product of two, but for an RBF one.
+        self.mixes = [
+            all(active) and not is_rbf(nu)
+            for nu, active in zip(self.smoothness, self.active, strict=True)
+        ]
+        self.separable = not any(self.mixes)
         weights = torch.stack([factor.weights for factor in component.factors])
         self.register_buffer("weights", weights.to(points), persistent=False)
         self.register_buffer("points", points, persistent=False)
@@ -87,9 +90,10 @@ class SplitComponent(Module):
         correlation: Tensor | None = None
         squared: list[Tensor] = []
         columns = self.groups[group]
-        for smoothness, active, weights, points, norms in zip(
+        for smoothness, active, mixes, weights, points, norms in zip(
             self.smoothness,
             self.active,
+            self.mixes,
             self.weights[:, columns],
             self.scaled[..., columns],
             self.norms[:, group],
@@ -98,7 +102,9 @@ class SplitComponent(Module):
             if not active[group]:
                 continue
             distance = _squared_distance(inputs * weights, points, norms, smoothness)
-            if all(active) and not is_rbf(smoothness):
+            # A radial factor needs the distance over both groups: the other part is
+            # added later.
+            if mixes:
                 squared.append(distance)
                 continue
             factor = factor_correlation(smoothness, distance)
@@ -123,6 +129,8 @@ class SplitComponent(Module):
             self.smoothness, self.active, self.weights[:, columns], strict=True
         ):
             if active[group]:
+                # r^2 = sum_j (w_j gap_j)^2, so d phi / dc_j = 2 phi'(r^2) w_j^2 gap_j;
+                # the product rule over factors, one after the other.
                 scaled = weights.square()[:, None, None] * gaps  # k x N x t
                 squared = (scaled * gaps).sum(0)
                 factor, slope = correlation_and_slope(smoothness, squared)
@@ -140,11 +148,7 @@ class SplitComponent(Module):
         Returns:
             Their product, ``... x N x n x t``.
         """
-        smoothness = [
-            nu
-            for nu, active in zip(self.smoothness, self.active, strict=True)
-            if all(active) and not is_rbf(nu)
-        ]
+        smoothness = compress(self.smoothness, self.mixes)
         factors = [
             factor_correlation(nu, a.unsqueeze(-2) + b)
             for nu, a, b in zip(smoothness, first.squared, second.squared, strict=True)
@@ -159,6 +163,7 @@ def _squared_distance(
     if smoothness == 0.5:  # a kink at zero
         return (left.unsqueeze(-2) - right).square().sum(-1)
     # |a - b|^2 = |a|^2 + |b|^2 - 2 a.b
+    # As a product of matrices: one pass over memory where a difference takes d.
     squared = torch.addmm(norms, left.flatten(0, -2), right.mT, alpha=-2.0)
     squared = squared.unflatten(0, left.shape[:-1]) if left.ndim > 2 else squared
     squared = squared + left.square().sum(-1, keepdim=True)

@@ -79,6 +79,7 @@ class StationaryKernel(Module):
     ) -> None:
         super().__init__()
         self.smoothness, self.variance = smoothness, variance
+        self.is_rbf = is_rbf(smoothness)
         weights = weights.to(points)
         centre = points.mean(0)  # distances of centred points lose fewer digits
         scaled = (points - centre) * weights
@@ -134,7 +135,7 @@ class StationaryKernel(Module):
         squared = torch.addmm(self.norms, scaled, self.points.mT, alpha=-2.0)
         squared = squared + scaled.square().sum(-1, keepdim=True)
         # Rounding below zero is harmless in exp(-r^2 / 2); of a root it makes NaN.
-        return squared if is_rbf(self.smoothness) else squared.clamp_min(0.0)
+        return squared if self.is_rbf else squared.clamp_min(0.0)
 
 
 def stationary_kernel(
@@ -159,5 +160,6 @@ def stationary_kernel(
     alone = len(smoothness) == 1 and smoothness != [0.5]
     if not alone and not all(map(is_rbf, smoothness)):
         return None
+    # A product of RBF factors is an RBF factor: precisions add up.
     weights = torch.stack([f.weights for f in component.factors]).square().sum(0).sqrt()
     return StationaryKernel(smoothness[0], weights, component.variance, points)

@@ -83,6 +83,7 @@ class LogLength(NamedTuple):
         to_face = torch.where(active, to_bound, 0.0)
         # Gradient on the free variables once the active ones are at their bounds.
         reduced_gradient = free * (self.gradient + _matvec(self.hessian, to_face))
+        # Rows and columns of active variables are zero: their eigenvectors stay apart.
         eigenvalues, eigenvectors = torch.linalg.eigh(
             self.hessian * free.unsqueeze(-1) * free.unsqueeze(-2)
         )
@@ -91,6 +92,8 @@ class LogLength(NamedTuple):
         newton_step = _matvec(
             eigenvectors.mT, reduced_gradient
         ) / eigenvalues.abs().clamp_min(floor)
+        # Shorter rather than turned: near a maximum Newton's direction is the right
+        # one.
         shrinkage = (radius / newton_step.norm(dim=-1).clamp_min(floor)).clamp_max(1.0)
         step = to_face + free * _matvec(
             eigenvectors, shrinkage.unsqueeze(-1) * newton_step
@@ -154,6 +157,7 @@ class SlopeClimb(Module):
         difference_step = min(
             torch.finfo(starts.dtype).eps ** 0.25, _MAX_DIFFERENCE_STEP
         )
+        # In logarithms: the maxima are the same, and no scale has to be known.
         current = self._quadratic_model(slopes, starts, difference_step)
         radii = torch.full_like(current.value, radius)
         trials = current.trust_region_step(radii, difference_step)
@@ -165,6 +169,7 @@ class SlopeClimb(Module):
                 current = LogLength(*(_gathered(part, index) for part in current))
                 trials, radii = _gathered(trials, index), _gathered(radii, index)
                 predicted = _gathered(predicted, index)
+            # On a GPU the question would wait for the device; the steps cost less.
             if on_cpu(trials) and _converged(current.point, trials, predicted):
                 break
             trial = self._quadratic_model(slopes, trials, difference_step)
@@ -188,6 +193,7 @@ class SlopeClimb(Module):
     ) -> LogLength:
         """Fit the model of each point by central differences inside the box."""
         d, directions = points.shape[-1], difference_step * self.directions.to(points)
+        # The stencil stays inside the box; the model is moved to the point afterwards.
         centre = points.clamp(difference_step, 1.0 - difference_step)
         stencil = torch.cat([torch.zeros_like(directions[:1]), directions, -directions])
         gradients = slopes(centre.unsqueeze(-2) + stencil)
@@ -198,6 +204,7 @@ class SlopeClimb(Module):
         norm = torch.maximum(norms[..., 0], difference_step * norms.amax(-1))
         norm = norm.clamp_min(torch.finfo(norm.dtype).tiny)
         gradients = gradients / _unsqueezed(norm, gradients)
+        # Gradients at the point and on both sides of it, along each direction.
         middle, forward, backward = gradients.split(
             [1, len(directions), len(directions)], dim=-2
         )
@@ -226,6 +233,7 @@ def _third_derivatives(directions: Tensor) -> Tensor:
     squares. Up to four columns there are as many equations as unknowns.
     """
     d = directions.shape[-1]
+    # Third derivatives are symmetric: one unknown for each i <= j <= k.
     rows = []
     for i in range(d):
         for j in range(i, d):
@@ -252,6 +260,7 @@ def _survivors(value: Tensor, trials: Tensor, predicted: Tensor) -> Tensor:
     current value always continues.
     """
     count = max(_MIN_SURVIVORS, (trials.shape[-2] + 1) // 2)
+    # The highest climb goes on whatever is predicted: nothing that was found is lost.
     is_leader = value == value.amax(-1, keepdim=True)
     priority = torch.where(_dominated(trials, predicted), -torch.inf, predicted)
     return torch.where(is_leader, torch.inf, priority).topk(count, -1).indices

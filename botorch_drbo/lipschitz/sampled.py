@@ -146,9 +146,12 @@ class LipschitzConstant(Module):
         ]
         self.num_sobol, self.num_starts, self.num_ascent_steps = counts
         self.spacing = self.num_sobol ** (-1 / d_c)  # in widths of the box
+        # Two starts nearer than this are taken to climb the same peak.
         distance = _START_DISTANCE_ON_LINE if d_c == 1 else _START_DISTANCE
         self.start_distance = distance * self.spacing
         if d_c == 1:
+            # On a line an even grid: its values are differentiated by a stencil. Else
+            # Sobol points, and the corners, which they leave out.
             unit = torch.linspace(0.0, 1.0, self.num_sobol, dtype=torch.double)
             parts = [torch.lerp(bounds[0], bounds[1], unit.to(bounds).unsqueeze(-1))]
         else:
@@ -209,6 +212,8 @@ class LipschitzConstant(Module):
             ensemble member: ``... (x S) x k x d_c``.
         """
         with torch.no_grad():
+            # Danskin: L(x) has the gradient of the slope at the steepest context, which
+            # is a constant. So the search needs no graph.
             norms = self._norm(slopes(None))  # ... (x S) x M
             starts, best = self._starts(norms)
             num_steps = self.num_ascent_steps - self._uses_grid_step
@@ -224,6 +229,8 @@ class LipschitzConstant(Module):
             ends, maximizer, highest = self.climb(
                 unit_slopes, (starts - lower) / widths, num_steps, self.spacing
             )
+            # The climb ends at a point that was evaluated: it cannot be worse than
+            # claimed.
             higher = (highest > norms.amax(-1, keepdim=True)).unsqueeze(-1)
             best = torch.where(higher, torch.lerp(lower, upper, maximizer), best)
             return torch.cat([best, torch.lerp(lower, upper, ends)], dim=-2)
@@ -241,6 +248,7 @@ class LipschitzConstant(Module):
             Starts ``... (x S) x R x d_c``, on a line after their first step; and the
             best candidate, ``... (x S) x 1 x d_c``.
         """
+        # Greedy: the steepest candidate, and then the steepest not near one of those.
         points = self.candidates.to(norms)  # M x d_c
         indices, available = [], norms
         for remaining in reversed(range(min(self.num_starts, len(points)))):
@@ -265,6 +273,8 @@ class LipschitzConstant(Module):
         """
         last, half_width = self.num_sobol - 1, len(_STENCIL) // 2
         # ... (x S) x R, in steps of the grid
+        # A quartic through five norms, about the middle one; near an end the stencil is
+        # moved inwards.
         position = self.positions.to(norms)[index]
         middle = position.round().clamp(half_width, last - half_width)
         stencil_offsets = self.stencil_offsets.to(middle.device)

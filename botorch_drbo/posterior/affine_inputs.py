@@ -101,6 +101,8 @@ def affine_inputs(model: SingleTaskGP) -> AffineInputs | None:
     """
     if not _is_affine(getattr(model, "input_transform", None)):
         return None
+    # Each result depends on one column, linearly: the gradient of their sum has all the
+    # slopes, and one image the shifts.
     anchor = inputs_in_units(model)[:1].detach()
     with torch.enable_grad():
         leaf = anchor.clone().requires_grad_()

@@ -30,9 +30,12 @@ def slopes_by_autograd(
     members = contexts.shape[1] if contexts.ndim == 4 else 1
     with torch.enable_grad():
         flat = contexts.flatten(1, 2) if contexts.ndim == 4 else contexts
+        # Each pair of decision and context has a copy of its own: the gradient of the
+        # sum over all pairs is that of each.
         leaf = flat.detach().expand(len(X), -1, -1).clone().requires_grad_()
         found = moments(X, leaf)  # b (x S) x (members k), twice
         if contexts.ndim == 4:  # each model looks at contexts of its own
+            # Every model was asked at all models' contexts: it keeps those at its own.
             found = tuple(
                 part.unflatten(-1, (members, -1)).diagonal(dim1=1, dim2=2).mT
                 for part in found

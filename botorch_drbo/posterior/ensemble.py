@@ -251,7 +251,8 @@ class EnsembleView(View):
         r"""That of each member."""
         return EnsembleView([view.coarse() for view in self.views])
 
-    def _at(self, X: Tensor) -> LocalMoments:
+    def at(self, X: Tensor) -> LocalMoments:
+        """Evaluate decisions."""
         return _EnsembleMoments(self, X)
 
 
@@ -260,9 +261,11 @@ class _EnsembleMoments(LocalMoments):
         super().__init__(X, view.contexts.dtype)
         with self._graph():
             self.members = [member.at(self.X) for member in view.views]
+        # Means alone pay off where they do for the largest member.
         self.num_rows = max(member.num_rows for member in self.members)
 
     def _moments(self, part: slice) -> tuple[Tensor, Tensor]:
+        # Each member by its own fastest method, then side by side.
         found = [member.moments(part) for member in self.members]
         mean, variance = zip(*found, strict=True)
         return torch.stack(mean, 1), torch.stack(variance, 1)  # b x S x n

@@ -148,13 +148,12 @@ class ExactPosterior(MarginalPosterior):
         self.alpha, self.inverse_root = alpha.to(Z), inverse_root.to(Z)
         self.mean_scale, self.mean_offset = scale.to(Z), offset.to(Z)
         self.prior_mean = prior.to(Z).reshape(())
-        self.constant_mean = type(model.mean_module) in (ConstantMean, ZeroMean)
         self.affine = affine_inputs(model)
         self.components = _components(model, Z.shape[-1])
         self.num_columns = get_train_inputs(model, transformed=False)[0].shape[-1]
-        prior_variance = math.inf  # not known
-        if self.components is not None:
-            prior_variance = sum(summand.variance for summand in self.components)
+        variances = [part.variance for part in self.components or []]
+        # How large a kernel row can be; of an unknown kernel no shortcut is safe.
+        prior_variance = math.inf if self.components is None else sum(variances)
         self.explained = ExplainedVariance.of(self.inverse_root, prior_variance)
         kernel = stationary_kernel(self.components or [], self.train_inputs)
         # A transform that mixes columns lets the context enter through any.
@@ -164,6 +163,7 @@ class ExactPosterior(MarginalPosterior):
         columns: slice | list[int] = slice(None)
         if sources is not None:
             columns = columns_from(sources, self.context_indices)
+        # Only the columns by which the context enters have to be smooth.
         self.smooth = self.components is not None and all(
             is_smooth(factor.smoothness) or not factor.weights[columns].any()
             for component in self.components
@@ -172,9 +172,11 @@ class ExactPosterior(MarginalPosterior):
         self.system = kernel and StationarySystem(
             kernel, self.alpha, self.explained, memory_budget
         )
-        # From the user's units to those of the kernel's rows, in one step.
+        # From the user's units to those of the kernel's rows in one step, where moments
+        # and slopes are in closed form.
         self.scaled = None
-        if kernel is not None and self.affine is not None:
+        constant_mean = type(model.mean_module) in (ConstantMean, ZeroMean)
+        if kernel is not None and self.affine is not None and constant_mean:
             self.scaled = self.affine.then(kernel.centre, kernel.weights)
 
     @property
@@ -198,12 +200,15 @@ class ExactPosterior(MarginalPosterior):
             Means and variances, ``...`` each.
         """
         flat = Z.reshape(-1, Z.shape[-1])  # N x d
-        if self.system is not None and self.scaled is not None and self.constant_mean:
+        # In closed form, with its slopes as gradients; else GPyTorch's kernel, in
+        # blocks.
+        if self.system is not None and self.scaled is not None:
             mean, variance = stationary_moments(self.system, self.scaled(flat))
             mean = self.prior_mean + mean
         else:
             mean, variance = self._general_moments(flat)
         mean = self.mean_offset + self.mean_scale * mean
+        # Rounding may leave a variance just below zero where the data know the outcome.
         variance = self.mean_scale.square() * variance.clamp_min(0.0)
         return mean.reshape(Z.shape[:-1]), variance.reshape(Z.shape[:-1])
 
@@ -236,7 +241,7 @@ class ExactPosterior(MarginalPosterior):
             Moments ``b x k`` and slopes ``b x k x d_c``, differentiable in ``X``; in
             closed form for stationary kernels with constant mean and affine inputs.
         """
-        if self.system is None or self.scaled is None or not self.constant_mean:
+        if self.system is None or self.scaled is None:
             return slopes_by_autograd(self._at, X, contexts)
         Z = self.scaled(self.join(X, contexts))  # b x k x d
         mean, variance, mean_slope, variance_slope = (
@@ -247,7 +252,9 @@ class ExactPosterior(MarginalPosterior):
             found.index_select(-1, self.columns)  # those of the context
             for found in (mean_slope, variance_slope, self.scaled.slope)
         )
+        # Chain rule through the scaled inputs a: d mu / dc = scale * gain * d mu / da.
         units = self.mean_scale * units  # d_c, of scaled inputs
+        # A variance that is clamped to zero is flat there.
         inside = (variance > 0.0).unsqueeze(-1)
         return MomentSlopes(
             mean=self.mean_offset + self.mean_scale * (self.prior_mean + mean),
@@ -268,7 +275,7 @@ class ExactPosterior(MarginalPosterior):
         Returns:
             ``m(z)``, ``N``, and ``k(z, Z)``, ``N x t``.
         """
-        if self.system is not None and self.scaled is not None and self.constant_mean:
+        if self.system is not None and self.scaled is not None:
             return self.prior_mean.expand(len(Z)), self.system.kernel(self.scaled(Z))
         inside = self.inside(Z)
         mean = cast(Callable[..., Tensor], self.gp.mean_module)(inside)
@@ -306,6 +313,7 @@ class ExactPosterior(MarginalPosterior):
         return cast(Callable[..., Tensor], self.gp.mean_module)(Z) + mean, variance
 
     def _block(self, Z: Tensor) -> tuple[Tensor, Tensor]:
+        # k alpha, and k(z, z) - |L^-1 k|^2.
         K = self.covariance(Z, self.train_inputs)  # N x t
         prior = cast(Tensor, self.kernel(Z, diag=True))
         explained = (K @ self.inverse_root.mT).square().sum(-1)
@@ -363,6 +371,8 @@ class RowsIntegral(Integral, ABC):
 
     def _moments(self, X: Tensor) -> tuple[Tensor, Tensor]:
         exact = self.posterior
+        # The sum is linear in the kernel rows: with their average B = sum_i w_i k(z_i,
+        # Z) its mean is B alpha and its variance w'K w - |L^-1 B|^2, whatever n is.
         mean, B = self.averaged_rows(X)
         prior = self._prior_of(X) if self.prior is None else self.prior
         variance = prior - (B @ exact.inverse_root.mT).square().sum(-1)
@@ -382,8 +392,10 @@ class RowsIntegral(Integral, ABC):
             transform, exact.num_columns
         ):
             return None
+        # Only differences of contexts count, and they are the same at every decision.
         points = exact.inside(self._joint(exact.some_decision())).squeeze(0)  # n x d
         total = self.weights.new_zeros(())
+        # w'K w in strips: the n x n kernel itself need not fit in memory.
         step = max(1, _BLOCK_ELEMENTS // max(1, len(points)))
         for part, weights in zip(
             points.split(step), self.weights.split(step), strict=True
@@ -424,7 +436,8 @@ class ExactView(View):
         super().__init__(contexts)
         self.posterior = posterior
 
-    def _at(self, X: Tensor) -> LocalMoments:
+    def at(self, X: Tensor) -> LocalMoments:
+        """Evaluate decisions."""
         return _ExactMoments(self, X)
 
 
@@ -445,7 +458,7 @@ class _ExactMoments(LocalMoments):
         if isinstance(contexts, slice):
             contexts = self.view.contexts[contexts]
         exact = self.view.posterior
-        if exact.system is None or exact.scaled is None or not exact.constant_mean:
+        if exact.system is None or exact.scaled is None:
             return exact.slopes(self.X, contexts).mean_slope
         Z = exact.scaled(exact.join(self.X, contexts))  # b x k x d
         slope = stationary_mean_slopes(exact.system, Z.flatten(0, -2)).reshape(Z.shape)

@@ -40,6 +40,8 @@ class ExplainedVariance(NamedTuple):
         Returns:
             The form that is fast where it is safe.
         """
+        # k'(R'R)k is one product in place of two, but cancels where R'R is large: its
+        # rounding is at most eps |k|^2 trace(R'R), and |k|^2 of the size of the prior.
         eps = torch.finfo(inverse_root.dtype).eps
         rounding = eps * prior * float(inverse_root.square().sum())  # trace of R' R
         safe = rounding <= _ROUNDING

@@ -192,6 +192,7 @@ class GenericPosterior(MarginalPosterior):
     def _posterior(
         self, Z: Tensor, *, observation_noise: bool = False
     ) -> GPyTorchPosterior | TransformedPosterior:
+        # GPyTorch keeps the factor of the last inputs, and with it their graph.
         if self._keeps_graphs:
             settle(self.model)
         posterior = self.model.posterior(
@@ -243,6 +244,9 @@ class GenericPosterior(MarginalPosterior):
             mean = distribution.mean  # N (x S) x (n + p)
             covariance = distribution.covariance_matrix
         mean = mean[..., :n] @ weights
+        # Joint Gaussian of the sum and of the noisy pending outcomes: conditioning
+        # takes what they explain off the variance, and leaves the mean (hallucinated
+        # outcomes).
         cross = weights @ covariance[..., :n, :]  # N (x S) x (n + p)
         variance = cross[..., :n] @ weights
         if noise is None:
@@ -278,7 +282,8 @@ class GenericView(View):
         super().__init__(contexts)
         self.posterior = posterior
 
-    def _at(self, X: Tensor) -> LocalMoments:
+    def at(self, X: Tensor) -> LocalMoments:
+        """Evaluate decisions."""
         return _GenericMoments(self, X)
 
 

@@ -104,6 +104,8 @@ class GaussianMixture:
         )
         each = self.means.double() + standard * deviations
         precise = GaussianMixture(self.means.double(), deviations)
+        # The mixture's quantile lies between those of its members; halved until float64
+        # has no more between.
         low, high = each.amin(0), each.amax(0)
         for _ in range(_MAX_HALVINGS if len(each) > 1 else 0):
             middle = 0.5 * (low + high)

@@ -103,6 +103,8 @@ class ProductPosterior(MarginalPosterior):
         return self.exact.dtype
 
     def _over(self, contexts: Tensor) -> View:
+        # Few contexts are interpolated from none; below these numbers calls take longer
+        # than what they compute.
         n, columns = len(contexts), self.factors.context_kernel.num_columns
         if n < _MIN_CONTEXTS or n * columns < _MIN_PAIRS:
             return view_of_every_context(self.factors, contexts)
@@ -141,10 +143,13 @@ class ProductPosterior(MarginalPosterior):
     def _amplification(self) -> float:
         """By how much an error in a kernel row can grow, relative to the prior."""
         variance = self.factors.context_kernel.variance
+        # A variance is |L^-1 k|^2: an error e of a row becomes |L^-1|_2 e.
         root = self.exact.inverse_root.double()
         size = torch.linalg.matrix_norm
         # |L^-1|_2 <= min(|L^-1|_F, sqrt(|L^-1|_1 |L^-1|_inf))
         norm = torch.minimum(size(root), (size(root, 1) * size(root, torch.inf)).sqrt())
+        # A mean is k alpha: an error becomes |alpha| e, relative to what there is to
+        # explain.
         residual = self.exact.gp.train_targets.double() - self.exact.prior_mean.double()
         largest = residual.abs().max()
         mean_gain = variance * self.exact.alpha.double().norm()
@@ -162,6 +167,8 @@ class _ProductIntegral(RowsIntegral):
         self.factors = posterior.factors
         inside, _ = self.factors.contexts_inside(contexts)
         kernel, t = self.factors.kernel, len(posterior.exact.alpha)
+        # k(z, Z) = sum_m A_m(x) B_m(c): the sum over contexts acts on B alone. In
+        # strips.
         step = max(1, BLOCK_ELEMENTS // t)
         self.context_side = sum(
             (

@@ -51,7 +51,8 @@ class ProductView(View):
         """At how many contexts the model itself is evaluated, ``r``."""
         return len(self.skeleton.chosen)
 
-    def _at(self, X: Tensor) -> LocalMoments:
+    def at(self, X: Tensor) -> LocalMoments:
+        """Evaluate decisions."""
         return _InterpolatedMoments(self, X)
 
     def shared_matrices(self, part: slice) -> Tensor:
@@ -82,6 +83,8 @@ class ProductView(View):
             The interpolation and its derivatives, ``(1 + d_c) x n x r``.
         """
         with torch.no_grad():
+            # The functions e_s are known in closed form, at any context and with
+            # slopes: what the skeleton interpolates need not lie on the view's list.
             rows = max(1, BLOCK_ELEMENTS // max(1, self.skeleton.kernel.num_columns))
             parts = [
                 self.skeleton.values_and_slopes(part, units)
@@ -101,6 +104,8 @@ class ProductView(View):
         """Whether slopes are interpolated too: where they exist, and cost less."""
         if not self.model.context_kernel.smooth:
             return False
+        # Own contexts need e_s anew at each of them; the exact view needs a product
+        # with a t x t matrix there.
         t = len(self.system.alpha)
         return not own or self.skeleton.flops_per_context() < max(
             8 * t * t, _FREE_FLOPS
@@ -118,6 +123,7 @@ class _InterpolatedMoments(LocalMoments):
     @property
     def at_skeleton(self) -> Tensor:
         """Both moments at the skeleton, ``2 x b x r``; for means alone not needed."""
+        # Found once for moments and slopes; again where a graph is wanted by now.
         found = self._at_skeleton
         graph = torch.is_grad_enabled() and self.side.requires_grad
         if found is None or (graph and not found.requires_grad):
@@ -159,6 +165,7 @@ class _InterpolatedMoments(LocalMoments):
             moments = (at_skeleton @ matrices.flatten(2)).unbind(1)
         else:
             moments = (self.at_skeleton @ view.shared_matrices(contexts)).unbind()
+        # Values first, then the slope in each context column.
         count = 1 + view.contexts.shape[-1]
         (mean, *mean_slopes), (variance, *variance_slopes) = (
             part.unflatten(-1, (count, -1)).unbind(1) for part in moments

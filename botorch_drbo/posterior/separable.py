@@ -78,6 +78,7 @@ class SeparableKernel:
         Returns:
             ``m x r x t``.
         """
+        # The variances go to this side: it is evaluated once, the other at every call.
         rows = self._side(contexts - self.centre[self.split :], 1)
         variances = [summand.variance for summand in self.summands]
         return torch.stack([s * row for s, row in zip(variances, rows, strict=True)])
@@ -144,6 +145,8 @@ class SkeletonSystem(NamedTuple):
     def blocks(self, b: int) -> tuple[int, bool]:
         """Decisions of one block, and whether rows of all ``b`` fit in memory."""
         max_elements = self.memory_budget // (_TEMPORARIES * self.alpha.element_size())
+        # As much as memory allows; on a CPU no more than its cache holds, but enough
+        # rows for BLAS to be fast.
         elements = max_elements
         if self.alpha.device.type == "cpu":
             elements = min(
@@ -175,11 +178,13 @@ def separable_slopes(
     """
     A = decision_side.unsqueeze(-2)  # b x m x 1 x t
     K = (A * context_side).sum(-3)  # b x k x t
+    # W = P k is half of the derivative of the explained variance k'P k in k.
     explained, W = system.explained.with_weights(K)
     mean = system.offset + system.scale * (K @ system.alpha).squeeze(-1)
     variance = system.variance - explained
     mean_slopes, variance_slopes = [], []
     for slope in slopes:  # of each context column
+        # The decision's side does not change with the context: dk = sum_m A_m dB_m.
         dK = (A * slope).sum(-3)  # b x k x t
         mean_slopes.append((dK @ system.alpha).squeeze(-1))
         variance_slopes.append(-2.0 * torch.linalg.vecdot(dK, W))
@@ -228,6 +233,7 @@ def separable_means(decision_side: Tensor, system: SkeletonSystem) -> Tensor:
     Returns:
         ``b x r``, differentiable in ``A``.
     """
+    # sum_j A_j B_j alpha_j = A (B * alpha)': the side of few contexts takes alpha.
     weighted = system.context_side * system.alpha.squeeze(-1)  # m x r x t
     return system.offset + system.scale * (decision_side @ weighted.mT).sum(0)
 
@@ -289,6 +295,8 @@ class SeparableMoments(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, decision_side: Tensor, system: SkeletonSystem) -> Tensor:
         b, r = decision_side.shape[1], system.context_side.shape[1]
+        # Kernel rows of a block live in the cache only; W is kept for the backward pass
+        # where there is room for that of all blocks, else it is computed again.
         rows, save = system.blocks(b)
         save = save and ctx.needs_input_grad[0]
         explained, saved = [], []
@@ -313,6 +321,7 @@ class SeparableMoments(torch.autograd.Function):
         (decision_side,) = ctx.saved_tensors
         system: SkeletonSystem = ctx.system
         B = system.context_side
+        # d sigma^2 = -2 (P k)'dk; a variance that was clamped is flat.
         variance_grad = -2.0 * system.scale**2 * grad[1] * ctx.inside  # b x r
         # dA_m = sum_s (g_s alpha + h_s W_s) B_ms, with g of means and h of variances.
         of_means = (system.scale * grad[0]) @ (B * system.alpha.mT)  # m x b x t
@@ -336,6 +345,7 @@ class SeparableMoments(torch.autograd.Function):
 
 def _kernel_rows(decision_side: Tensor, context_side: Tensor) -> Tensor:
     """``sum_m A_m B_m`` for each pair, ``b r x t``."""
+    # In place of an m x b x r x t tensor: one summand is added to the others.
     total = decision_side[0].unsqueeze(1) * context_side[0]
     for left, right in zip(decision_side[1:], context_side[1:], strict=True):
         total = torch.addcmul(total, left.unsqueeze(1), right)

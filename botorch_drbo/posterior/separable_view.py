@@ -59,11 +59,13 @@ class SeparableView(View):
 
     def coarse(self) -> View:
         r"""The variances of a float32 product, which takes half of the time."""
+        # Both views share the sides that were computed.
         same = copy(self)
         same.moments = coarse_moments
         return same
 
-    def _at(self, X: Tensor) -> LocalMoments:
+    def at(self, X: Tensor) -> LocalMoments:
+        """Evaluate decisions."""
         return _SeparableMoments(self, X)
 
     def own_sides(self) -> tuple[Tensor, Tensor]:
@@ -142,6 +144,8 @@ class _SeparableMoments(LocalMoments):
     ) -> tuple[Tensor, ...]:
         """A function of ``A``, ``B`` and the slopes of ``B``, decisions in blocks."""
         view = self.view
+        # A block needs decisions together with contexts of their own, so both travel in
+        # the rows of one tensor.
         side, shape = self.side.transpose(0, 1), self.side.shape  # b x m x t
         if isinstance(contexts, slice):
             B, slopes = view.own_sides()
@@ -161,6 +165,7 @@ class _SeparableMoments(LocalMoments):
             change = change.unflatten(2, (-1, k)).transpose(1, 2)
             return function(some, each, change)
 
+        # Kernel rows, and slopes in each column, of all summands; forward and backward.
         floats = k * shape[2] * (shape[0] + 1) * (4 + 2 * view.contexts.shape[-1])
         return in_blocks(
             block,

@@ -125,6 +125,7 @@ def find_skeleton(
     generator = Generator().manual_seed(_SEED)
     n, device = len(contexts), contexts.device
     order = torch.randperm(n, generator=generator).to(device)[: _CANDIDATES[-1]]
+    # Rows in chunks: a block of them has temporaries for each of its columns.
     parts = contexts[order].split(min(chunk, len(order)))
     candidates = torch.cat([kernel(part) for part in parts])
     for count in _CANDIDATES:
@@ -136,26 +137,24 @@ def find_skeleton(
             max_size=min(max_size, n - 1),
             generator=generator,
         )
-        if decomposition is None or (
-            _CANDIDATES_PER_PIVOT * len(decomposition.pivots) > count and not is_last
+        # So many pivots among so few candidates say that more are needed.
+        if decomposition is not None and (
+            is_last or _CANDIDATES_PER_PIVOT * len(decomposition.pivots) <= count
         ):
-            if is_last:
-                return None
-            continue
-        # A posteriori: the interpolation error of random columns, at every context.
-        error, interpolation = _check(decomposition, kernel, contexts, chunk)
-        if bool(error <= _CHECK_FACTOR * tolerance):
-            return Skeleton(
-                kernel=kernel,
-                chosen=order[decomposition.pivots],
-                interpolation=interpolation,
-                constants=torch.cat([decomposition.left[0], decomposition.right[0]]),
-                mixing=decomposition.mixing
-                @ torch.cat([decomposition.left, decomposition.right], -1)[1:],
-                factors=decomposition.factors,
-            )
+            # A posteriori: the interpolation error of random columns, at every context.
+            error, interpolation = _check(decomposition, kernel, contexts, chunk)
+            if bool(error <= _CHECK_FACTOR * tolerance):
+                both = torch.cat([decomposition.left, decomposition.right], -1)
+                return Skeleton(
+                    kernel=kernel,
+                    chosen=order[decomposition.pivots],
+                    interpolation=interpolation,
+                    constants=both[0],
+                    mixing=decomposition.mixing @ both[1:],
+                    factors=decomposition.factors,
+                )
         if is_last:
-            return None
+            break
     return None
 
 
@@ -194,12 +193,15 @@ def _decompose(
     generator: Generator,
 ) -> _Decomposition | None:
     """Decompose random products of features; None if their rank is too large."""
+    # First decomposition: a few features span the rows, and moments, which are of
+    # second degree in the rows, are in the span of products of two features.
     mixing, truncation = _range_basis(rows, amplification, tolerance, generator)
     features = _features(rows, mixing)  # n x (1 + f)
     size = features.shape[-1]
     # Products span at most size (size + 1) / 2 functions, and usually far fewer.
     max_width = min(size * (size + 1) // 2, max_size + 1, len(rows))
     width = min(max_width, _OVERSAMPLING * size)
+    # Pivots below this are noise, or make less of a difference than is asked for.
     floor = max(0.1 * tolerance, _rounding_floor(amplification, features))
     while True:
         # Sketch: random columns of the n x size^2 matrix of all products.
@@ -213,6 +215,7 @@ def _decompose(
         if rank < width or width == max_width:
             break
         width = min(max_width, 2 * width)
+    # More functions than are worth it: every context is evaluated instead.
     if rank > max_size:
         return None
     return _Decomposition(
@@ -235,6 +238,8 @@ def _check(
     for part in contexts.split(chunk):
         rows = kernel(part)
         features = _features(rows, decomposition.mixing)
+        # e(c) = (u(c) v(c)) (L U)^-1, and products that the sketch has not seen, which
+        # it should interpolate if all of them are.
         products = (features @ decomposition.left) * (features @ decomposition.right)
         interpolation = _right_solve(products, decomposition.factors)
         checks = (features @ decomposition.check_factors[0]) * (
@@ -243,6 +248,7 @@ def _check(
         errors.append(
             (checks - interpolation @ decomposition.check_at_pivots).abs().max()
         )
+        # The rows themselves: what the features miss is in no product of them.
         if decomposition.truncation is not None:
             errors.append(decomposition.truncation.error(rows))
         parts.append(interpolation)
@@ -266,6 +272,8 @@ def _range_basis(
     n, columns = rows.shape
     if columns == 0:
         return rows.new_empty(0, 0), None
+    # Randomised range finder: mixtures of the columns span their range, and the LU of a
+    # sketch that is wide enough ends in pivots that are noise.
     width = min(n, columns, _FIRST_SKETCH)
     while True:
         omega = _gaussian([columns, width], generator, rows) / columns**0.5
@@ -274,6 +282,7 @@ def _range_basis(
         rank = numerical_rank(factors, floor)
         if rank < width or width == min(n, columns):
             break
+        # No such pivot yet: the rank is at least the width.
         width = min(n, columns, 4 * width)
     omega, factors = omega[:, :rank], factors[:rank, :rank]
     # L = rows omega U^-1, its columns scaled by min(1, amplification |U_jj|).
@@ -281,6 +290,7 @@ def _range_basis(
     mixing = scales * torch.linalg.solve_triangular(
         factors, omega, upper=True, left=False
     )
+    # For the check: mixtures as large as a row's weights in a moment can be.
     weights = _gaussian([columns, _NUM_CHECKS], generator, rows)
     weights = weights * (amplification / weights.norm(dim=0))
     chosen = rows[pivots[:rank]] @ weights
@@ -303,6 +313,7 @@ def _gaussian(shape: list[int], generator: Generator, like: Tensor) -> Tensor:
 def pivoted_lu(matrix: Tensor) -> tuple[Tensor, Tensor]:
     """Rows in the order of the pivots, and ``L`` below and ``U`` above the diagonal."""
     factors, swaps, _ = torch.linalg.lu_factor_ex(matrix)  # singular is normal here
+    # LAPACK's swaps one after the other, as one permutation.
     rows = np.arange(len(matrix))
     for i, j in enumerate(swaps.tolist()):
         rows[i], rows[j - 1] = rows[j - 1], rows[i]

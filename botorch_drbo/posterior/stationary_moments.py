@@ -113,12 +113,13 @@ class _Moments(torch.autograd.Function):
             def moments(block: Tensor) -> tuple[Tensor, Tensor]:
                 K = system.kernel(block)
                 variance = system.kernel.variance - system.explained(K)
-                return _mean(system, K), variance
+                return (K @ system.alpha).squeeze(-1), variance
 
             mean, variance = in_blocks(
                 moments, scaled, system.bytes_per_row, system.memory_budget
             )
             return mean, variance
+        # Values and slopes from the same kernel rows: the backward pass is one product.
         mean, variance, *slopes = stationary_slopes(system, scaled)
         ctx.system = system
         ctx.save_for_backward(scaled, *slopes)
@@ -138,11 +139,6 @@ class _Moments(torch.autograd.Function):
         ), None
 
 
-def _mean(system: StationarySystem, K: Tensor) -> Tensor:
-    """Means ``k alpha`` from kernel rows ``N x t``."""
-    return (K @ system.alpha).squeeze(-1)
-
-
 def _slopes(
     system: StationarySystem, scaled: Tensor
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
@@ -155,14 +151,16 @@ def _slopes(
     explained, W = system.explained.with_weights(K)
     mean_slope = _mean_slope(system, scaled, D)
     weighted_slopes = D * W  # N x t: d sigma^2 = -2 k' P dk, w_j = -2 (P k)_j
+    # sum_j w_j D_j (a - b_j) = a sum_j w_j D_j - (w D) b: two products of matrices.
     total = weighted_slopes.sum(-1, keepdim=True)
     variance_slope = -2.0 * (scaled * total - weighted_slopes @ points)
     variance = system.kernel.variance - explained
-    return _mean(system, K), variance, mean_slope, variance_slope
+    return (K @ system.alpha).squeeze(-1), variance, mean_slope, variance_slope
 
 
 def _mean_slope(system: StationarySystem, scaled: Tensor, D: Tensor) -> Tensor:
     """``d mu = sum_j alpha_j dk_j``: the weights ``w_j`` are ``alpha_j``."""
     points, alpha = system.kernel.points, system.alpha  # t x d, t x 1
+    # The same for the weights alpha, both sums in one product.
     weighted_points = D @ torch.cat([alpha, alpha * points], dim=-1)  # N x (1 + d)
     return scaled * weighted_points[:, :1] - weighted_points[:, 1:]

@@ -46,8 +46,7 @@ class TrainingSystem(NamedTuple):
     @property
     def inverse_root(self) -> Tensor:
         """``L^-1``, ``t x t``."""
-        identity = torch.eye(len(self.root)).to(self.root)
-        return torch.linalg.solve_triangular(self.root, identity, upper=False)
+        return _inverse(self.root)
 
     def extended_inverse_root(self, cross: Tensor, own: Tensor) -> Tensor:
         r"""``L^-1`` of these rows and of further ones.
@@ -61,8 +60,7 @@ class TrainingSystem(NamedTuple):
         """
         above = torch.cat([self.covariance, cross], dim=-1)
         root = psd_safe_cholesky(torch.cat([above, torch.cat([cross.mT, own], -1)]))
-        identity = torch.eye(len(root)).to(root)
-        return torch.linalg.solve_triangular(root, identity, upper=False)
+        return _inverse(root)
 
     def path_weights(self, prior: Tensor, draws: Tensor) -> Tensor:
         r"""By Matheron's rule: ``(K + noise)^-1 (y - m - g - eps)`` of each path.
@@ -137,6 +135,8 @@ class InducingSystem(NamedTuple):
         Returns:
             What kernel rows are multiplied by and added to the prior's, ``P x m``.
         """
+        # Both f_u given the data and g there: the difference is what a path has to be
+        # moved by, written in columns of k(., U).
         known = torch.cholesky_solve(prior.mT, self.root).mT
         return self.alpha.mT + draws @ self.spread.mT - known
 
@@ -187,6 +187,7 @@ def training_system(model: SingleTaskGP) -> TrainingSystem:
         noisy = cast(MultivariateNormal, model.likelihood(prior, [Z]))
         covariance = noisy.covariance_matrix.double()  # t x t
         modelled = prior.covariance_matrix.double()
+        # What the likelihood adds to the diagonal; it may differ from row to row.
         noise = (covariance - modelled).diagonal(dim1=-2, dim2=-1)
         residual = (model.train_targets - prior.mean).double().unsqueeze(-1)
         root = psd_safe_cholesky(covariance)
@@ -204,24 +205,29 @@ def _inducing_system(
         U = cast(Tensor, kernel.inducing_points).detach()  # m x d
         likelihood, targets = model.likelihood, cast(Tensor, model.train_targets)
         noise = cast(Tensor, likelihood.noise).double().expand(targets.shape)
+        # FITC (Snelson and Ghahramani 2006): given the function at the inducing points
+        # rows are independent, each with what the points miss of its variance as noise.
         root = psd_safe_cholesky(base(U, U).to_dense().double())
-        identity = torch.eye(len(root)).to(root)
-        inverse = torch.linalg.solve_triangular(root, identity, upper=False)
+        inverse = _inverse(root)
         gram, weighted = torch.zeros_like(root), root.new_zeros(len(root), 1)
         for rows in torch.arange(len(Z)).split(max(1, _BLOCK_ELEMENTS // len(U))):
             part = Z[rows]
             whitened = inverse @ base(U, part).to_dense().double()  # m x k
-            missed = base(part, diag=True).double() - whitened.square().sum(0)
+            prior = cast(Tensor, base(part, diag=True)).double()
+            missed = prior - whitened.square().sum(0)
             scale = (noise[rows] + missed.clamp_min(0.0)).rsqrt()
             mean = cast(Tensor, model.mean_module(part))
             residual = scale * (targets[rows] - mean).double()
             whitened = whitened * scale
+            # G = L^-1 K_uf D K_fu L^-T and L^-1 K_uf D (y - m), with D one over the
+            # noise.
             gram += whitened @ whitened.mT
             weighted += whitened @ residual.unsqueeze(-1)
         # Sigma = L (I + G) L': all in the eigenvectors of G.
         values, vectors = torch.linalg.eigh(gram)
         values = values.clamp_min(0.0)
         spread = inverse.mT @ (vectors / (1.0 + values).sqrt())
+        # K_uu^-1 - Sigma^-1 = L^-T (I - (I + G)^-1) L^-1: its root explains variance.
         explained = (values / (1.0 + values)).sqrt().unsqueeze(-1)
         return InducingSystem(
             inputs=U,
@@ -231,6 +237,12 @@ def _inducing_system(
             spread=spread,
             root=root,
         )
+
+
+def _inverse(root: Tensor) -> Tensor:
+    """``L^-1`` of a lower triangle."""
+    identity = torch.eye(len(root)).to(root)
+    return torch.linalg.solve_triangular(root, identity, upper=False)
 
 
 def outcome_map(

@@ -100,11 +100,9 @@ class LocalMoments(ABC):
             Moments ``... x k`` and slopes ``... x k x d_c``; ensembles ``... x S``
             before.
         """
-        if isinstance(contexts, Tensor):
-            own = contexts.shape[len(self._batch) :]
-            contexts = contexts.detach().reshape(len(self.X), *own).to(self.X)
         with self._graph():
-            return MomentSlopes(*map(self._given_back, self._slopes(contexts)))
+            found = self._slopes(self._of_rows(contexts))
+            return MomentSlopes(*map(self._given_back, found))
 
     def mean_slopes(self, contexts: slice | Tensor = ALL) -> Tensor:
         r"""Evaluate the slopes of the means alone, differentiable in ``X``.
@@ -119,15 +117,19 @@ class LocalMoments(ABC):
         """
         if self.num_rows < MEANS_ALONE_FROM:
             return self.slopes(contexts).mean_slope
-        if isinstance(contexts, Tensor):
-            own = contexts.shape[len(self._batch) :]
-            contexts = contexts.detach().reshape(len(self.X), *own).to(self.X)
         with self._graph():
-            return self._given_back(self._mean_slopes(contexts))
+            return self._given_back(self._mean_slopes(self._of_rows(contexts)))
 
     def _graph(self) -> torch.set_grad_enabled:
         """Without inputs to differentiate in, a model's parameters keep no graph."""
         return torch.set_grad_enabled(torch.is_grad_enabled() and self.X.requires_grad)
+
+    def _of_rows(self, contexts: slice | Tensor) -> slice | Tensor:
+        """A decision's own contexts as constants, ``b (x S) x k x d_c``."""
+        if isinstance(contexts, slice):
+            return contexts
+        own = contexts.shape[len(self._batch) :]
+        return contexts.detach().reshape(len(self.X), *own).to(self.X)
 
     @abstractmethod
     def _moments(self, part: slice) -> tuple[Tensor, Tensor]:
@@ -164,6 +166,7 @@ class View(ABC):
     def __init__(self, contexts: Tensor) -> None:
         self.contexts = contexts
 
+    @abstractmethod
     def at(self, X: Tensor) -> LocalMoments:
         r"""Evaluate decisions.
 
@@ -173,7 +176,6 @@ class View(ABC):
         Returns:
             Their moments, in the dtype of ``X``.
         """
-        return self._at(X)
 
     def coarse(self) -> View:
         r"""A cheaper approximation of the same posterior, to rank decisions.
@@ -185,10 +187,6 @@ class View(ABC):
             This view by default; a cheaper one where the subclass has one.
         """
         return self
-
-    @abstractmethod
-    def _at(self, X: Tensor) -> LocalMoments:
-        """See ``at``."""
 
 
 class Integral(ABC):

@@ -57,6 +57,8 @@ class RandomFourierFeatures(Module):
             amplitudes.append(
                 (variance / num_frequencies).sqrt().expand(num_frequencies)
             )
+        # a, b ~ N(0, s / m): the covariance of the cosines is an average of cos w(z -
+        # z') over random frequencies, by Bochner's theorem the kernel.
         weights = torch.cat(amplitudes) * torch.randn(
             2, num_paths, num_features, generator=generator, dtype=torch.double
         )
@@ -107,6 +109,7 @@ class RandomFourierFeatures(Module):
         Returns:
             Values, ``P x N x n``.
         """
+        # cos(wx + wc) in cosines and sines of either side: two products of matrices.
         angles = x @ self.frequencies[:, : self.split]  # P x N x m
         return torch.baddbmm(angles.cos() @ side[0], angles.sin(), side[1])
 

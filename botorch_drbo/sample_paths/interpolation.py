@@ -53,10 +53,13 @@ def interpolation(functions: list[Tensor]) -> Interpolation | None:
         return None
     while True:
         width = min(width, most + 1)
+        # A sketch: mixtures of all functions span what they span, and the pivots of its
+        # LU are the contexts that determine them.
         mixed = _mixtures(functions, width + _NUM_CHECKS, generator)  # n x k
         sketch, checks = mixed[:, :width], mixed[:, width:]
         pivots, factors = pivoted_lu(sketch)
         rank = numerical_rank(factors, _TOLERANCE * sketch.abs().max().item())
+        # A pivot that is rounding: the span is found.
         if rank < width:
             break
         if width > most:
@@ -72,6 +75,7 @@ def interpolation(functions: list[Tensor]) -> Interpolation | None:
         lower[:rank], lower, upper=False, left=False, unitriangular=True
     )
     chosen = pivots[:rank]
+    # A posteriori, on mixtures that were no part of the sketch.
     error = (checks - matrix @ checks[chosen]).abs().max()
     if not bool(error <= _CHECKED * checks.abs().max()):
         return None

@@ -151,6 +151,7 @@ class PosteriorPaths(Module):
         Z = system.inputs.double()
         centre = Z.mean(0)  # distances and phases of centred points lose fewer digits
         centred = (Z - centre)[:, order]
+        # Columns in the order of the two groups: decisions first, contexts last.
         components = [
             component._replace(
                 factors=tuple(
@@ -186,6 +187,9 @@ class PosteriorPaths(Module):
         self.components = ModuleList(
             SplitComponent(component, centred, self.split) for component in components
         )
+        # Matheron's rule: a posterior path is a prior path g plus k(., Z) times what
+        # the data, less g and a draw of the noise there, ask for. Solved once, for all
+        # paths.
         weights = system.path_weights(
             self.features.at(centred, memory_budget), noise_draws.to(Z)
         )  # P x t
@@ -278,6 +282,9 @@ class PosteriorPaths(Module):
 
     def _values(self, X: Tensor, contexts: Tensor) -> Tensor:
         """``G x N x d_x`` to ``P x N x n``; ``G`` is 1 for shared decisions, or P."""
+        # What depends on the contexts alone is computed once, and kept where it fits
+        # into the memory budget; else the contexts go in groups, and decisions in
+        # blocks.
         graph = torch.is_grad_enabled() and (X.requires_grad or contexts.requires_grad)
         groups = contexts.split(self._contexts_per_block(len(contexts)))
         is_cached = self.columnwise and len(groups) == 1 and not contexts.requires_grad
@@ -310,6 +317,8 @@ class PosteriorPaths(Module):
         dtype = self.weights.dtype
         X, contexts = X.to(dtype), group.to(dtype)
         if self.columnwise:
+            # No result depends on two columns: the decision's may be transformed at any
+            # context.
             reference = columns_of(self.reference, self.context_indices).unsqueeze(0)
             joint = join_columns(X, reference, self.context_indices).squeeze(-2)
             x = self._transform(joint)[..., self.columns[: self.split]]
@@ -328,19 +337,25 @@ class PosteriorPaths(Module):
         for module, second in zip(self.components, side.kernel, strict=True):
             component = cast(SplitComponent, module)
             first = component.side(centred, 0)
+            # k_j = a_j(x) b_j(c) if separable: the weights join the context's side, and
+            # the sum over the data is a product of matrices.
             row, column = first.correlation, second.correlation  # G x N x t, n x t
             if component.separable:
                 right = weights if column is None else weights * column.mT  # P x t x n
                 update = right.sum(1, keepdim=True) if row is None else row @ right
             else:
+                # A factor that looks at both sides is evaluated at every pair.
                 K = component.mixed(first, second)  # G x N x n x t
                 K = K if row is None else K * row.unsqueeze(-2)
                 K = K if column is None else K * column
+                # Decisions that all paths share: one product of matrices for all of
+                # them.
                 if len(x) == 1:
                     update = (K.squeeze(0) @ self.weights.mT).movedim(-1, 0)
                 else:
                     update = (K @ weights.unsqueeze(1)).squeeze(-1)
             values = values + component.variance * update
+        # Values at a few contexts determine those at all.
         if side.interpolation is not None:
             values = values @ side.interpolation.mT
         return values + self._mean(x, side.inputs)
@@ -378,6 +393,8 @@ class PosteriorPaths(Module):
         separable = all(part.separable for part in parts)
         if contexts.dtype != torch.double or not (separable and self._constant_mean):
             return side
+        # All that a path is made of, as functions of the context, each as large as its
+        # weights can make it: what interpolates these interpolates the paths.
         functions = list(side.features)  # P x m x n each
         for part, second in zip(parts, side.kernel, strict=True):
             if second.correlation is not None:  # n x t
@@ -410,6 +427,8 @@ class PosteriorPaths(Module):
         return self.input_transform(Z)
 
     def _contexts_per_block(self, n: int) -> int:
+        # Cosines and sines of each path, and a kernel row of each summand; three of
+        # them for the temporaries.
         P, m = self.features.cosines.shape
         floats = 3 * P * (2 * m + len(self.components) * self.weights.shape[-1])
         limit = max(1, self.memory_budget // (_BYTES * floats))
