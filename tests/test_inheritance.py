@@ -54,10 +54,10 @@ DEFAULTS = {
 }
 # Checks of options that a class adds to those of the class above it.
 EXTENDED = {
+    "ContextRule.__post_init__",
     "DelegatingRecipe.__post_init__",
     "ModelBasedRecipe.__post_init__",
     "ObjectivePolicy.__post_init__",
-    "Rule.__post_init__",
 }
 # No method to leave open: what it is a rule of, the classes below it say.
 BASES_WITHOUT_METHODS = {"Rule"}

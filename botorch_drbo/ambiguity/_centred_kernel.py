@@ -42,14 +42,15 @@ class CentredKernel(Module):
     def of_all_columns(cls, matrix: Tensor) -> CentredKernel:
         """All eigenvectors of a symmetric matrix, the jitter included."""
         # Vectors of sum zero see K as B'K B, with B an orthonormal basis of them.
-        spectrum, vectors = torch.linalg.eigh(_without_ones(matrix))
+        basis = _basis(matrix)
+        inner = basis.mT @ matrix @ basis
+        spectrum, vectors = torch.linalg.eigh(0.5 * (inner + inner.mT))
         spectrum = spectrum.flip(-1).clamp_min(0.0)
         # What is below rounding counts as rounding: no column vanishes, and one over an
         # eigenvalue is finite.
         if len(spectrum):
             spectrum = spectrum.clamp_min(torch.finfo(spectrum.dtype).eps * spectrum[0])
-        basis = _basis(matrix) @ vectors.flip(-1)
-        return cls(basis * spectrum.sqrt(), spectrum, 0.0)
+        return cls((basis @ vectors.flip(-1)) * spectrum.sqrt(), spectrum, 0.0)
 
     @classmethod
     def of_few_columns(cls, matrix: Tensor, jitter: float) -> CentredKernel | None:
@@ -159,9 +160,3 @@ def _basis(matrix: Tensor) -> Tensor:
     normal[0] += 1.0
     eye = torch.eye(n, dtype=matrix.dtype, device=matrix.device)
     return (eye - 2 * torch.outer(normal, normal) / normal.square().sum())[:, 1:]
-
-
-def _without_ones(matrix: Tensor) -> Tensor:
-    basis = _basis(matrix)
-    inner = basis.mT @ matrix @ basis
-    return 0.5 * (inner + inner.mT)

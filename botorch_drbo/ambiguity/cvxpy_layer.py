@@ -120,15 +120,11 @@ class _WorstCase:
             (q,) = self._layer(
                 *(x for x, used in zip(inputs, self._used, strict=True) if used)
             )
-            slopes = [torch.zeros_like(p), torch.zeros_like(radius)]
+            slopes = torch.zeros_like(p), torch.zeros_like(radius)
             if q.requires_grad:
-                found = torch.autograd.grad(
-                    (q * inputs[0]).sum(), inputs[1:3], allow_unused=True
+                slopes = torch.autograd.grad(
+                    (q * inputs[0]).sum(), inputs[1:3], materialize_grads=True
                 )
-                slopes = [
-                    zero if slope is None else slope
-                    for zero, slope in zip(slopes, found, strict=True)
-                ]
         return q.detach(), slopes[0], slopes[1], certificates
 
     def _solve_row(

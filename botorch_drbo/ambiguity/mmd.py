@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -88,7 +89,6 @@ class MaximumMeanDiscrepancy(AmbiguitySet):
     holds_reference = True
     kernel_matrix: Tensor
     _last: WarmStart | None = None
-    _complete: CentredKernel | None = None
 
     def __init__(
         self, radius: float | Tensor, kernel_matrix: Tensor, jitter: float = 0.0
@@ -126,13 +126,11 @@ class MaximumMeanDiscrepancy(AmbiguitySet):
     @property
     def _all_columns(self) -> CentredKernel:
         """With all eigenvectors, which the exact worst case needs."""
-        if not self.centred.rest:
-            return self.centred
-        if self._complete is None:
-            complete = CentredKernel.of_all_columns(self._with_jitter())
-            object.__setattr__(self, "_complete", complete)
-        assert self._complete is not None
-        return self._complete
+        return self._complete if self.centred.rest else self.centred
+
+    @cached_property
+    def _complete(self) -> CentredKernel:
+        return CentredKernel.of_all_columns(self._with_jitter())
 
     @property
     def factor(self) -> Tensor:

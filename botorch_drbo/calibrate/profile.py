@@ -103,25 +103,20 @@ def robustness_profile(
     """
     check_has_radius(ambiguity_set)
     radii = check_radii(radii)
-    decisions = {"values": values}
-    if other_values is not None:
-        decisions["other_values"] = other_values
-    for name, scores in decisions.items():
-        if check_finite(scores, name).ndim != 1:
+    for name, scores in {"values": values, "other_values": other_values}.items():
+        if scores is not None and check_finite(scores, name).ndim != 1:
             raise BotorchTensorDimensionError(
                 f"`{name}` must have one number per context, got shape "
                 f"{tuple(scores.shape)}."
             )
-    if target is not None:
-        check_finite(torch.tensor(float(target)), "target")
     own = _curve(ambiguity_set, values, weights)
     worst = own(radii)
     expected = (values.double() * weights.double()).sum().item()
     steps = torch.cat([radii.new_zeros(1), radii])  # radius zero counts too
-    falls_below = None
+    limit = falls_below = None
     if target is not None:
-        limit = float(target)
-        falls_below = _first_loss(lambda r: own(r) - limit, steps, 0.0)
+        limit = check_finite(torch.tensor(float(target)).double(), "target").item()
+        falls_below = _first_loss(lambda r: own(r) - target, steps, 0.0)
     other_worst = falls_behind = None
     if other_values is not None:
         other = _curve(ambiguity_set, other_values, weights)
@@ -135,7 +130,7 @@ def robustness_profile(
         expected_value=expected,
         other_values=other_worst,
         falls_behind=falls_behind,
-        target=None if target is None else float(target),
+        target=limit,
         falls_below=falls_below,
     )
 

@@ -20,7 +20,7 @@ Newton, [Dauphin2014saddlefree]_); the starts are reduced by successive halving
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import permutations
+from itertools import combinations_with_replacement, permutations
 from typing import NamedTuple
 
 import torch
@@ -235,13 +235,11 @@ def _third_derivatives(directions: Tensor) -> Tensor:
     d = directions.shape[-1]
     # Third derivatives are symmetric: one unknown for each i <= j <= k.
     rows = []
-    for i in range(d):
-        for j in range(i, d):
-            for k in range(j, d):
-                row = directions.new_zeros(d, d, d)
-                for index in permutations((i, j, k)):
-                    row[index] = 1.0
-                rows.append(row)
+    for triple in combinations_with_replacement(range(d), 3):
+        row = directions.new_zeros(d, d, d)
+        for index in permutations(triple):
+            row[index] = 1.0
+        rows.append(row)
     basis = torch.stack(rows)  # unknowns x d x d x d
     design = torch.einsum("nijk,pi,pj->npk", basis, directions, directions).flatten(1)
     return torch.linalg.pinv(design) @ basis.flatten(1)

@@ -455,9 +455,7 @@ class _ExactMoments(LocalMoments):
         return posterior.means(posterior.join(self.X, self.view.contexts[part]))
 
     def _mean_slopes(self, contexts: slice | Tensor) -> Tensor:
-        if isinstance(contexts, slice):
-            contexts = self.view.contexts[contexts]
-        exact = self.view.posterior
+        exact, contexts = self.view.posterior, self.view.points(contexts)
         if exact.system is None or exact.scaled is None:
             return exact.slopes(self.X, contexts).mean_slope
         Z = exact.scaled(exact.join(self.X, contexts))  # b x k x d
@@ -466,9 +464,7 @@ class _ExactMoments(LocalMoments):
         return (units * slope).index_select(-1, exact.columns)
 
     def _slopes(self, contexts: slice | Tensor) -> MomentSlopes:
-        if isinstance(contexts, slice):
-            contexts = self.view.contexts[contexts]
-        return self.view.posterior.slopes(self.X, contexts)
+        return self.view.posterior.slopes(self.X, self.view.points(contexts))
 
 
 def _components(model: SingleTaskGP, d: int) -> list[KernelComponent] | None:

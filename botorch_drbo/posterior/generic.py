@@ -323,8 +323,7 @@ class _GenericMoments(LocalMoments):
         return self._at(self.X, self.view.contexts[part])
 
     def _slopes(self, contexts: slice | Tensor) -> MomentSlopes:
-        if isinstance(contexts, slice):
-            contexts = self.view.contexts[contexts]
+        contexts = self.view.points(contexts)
         # b x k moments of each block and the graph behind them are there at once
         if contexts.ndim == 2 and not (
             torch.is_grad_enabled() and self.X.requires_grad

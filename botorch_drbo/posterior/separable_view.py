@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from copy import copy
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -55,7 +56,6 @@ class SeparableView(View):
         # A stationary factor has its slopes in closed form.
         stationary = model.exact.system is not None
         self.closed = model.exact.over(contexts) if stationary else None
-        self._sides: tuple[Tensor, Tensor] | None = None
 
     def coarse(self) -> View:
         r"""The variances of a float32 product, which takes half of the time."""
@@ -68,11 +68,10 @@ class SeparableView(View):
         """Evaluate decisions."""
         return _SeparableMoments(self, X)
 
+    @cached_property
     def own_sides(self) -> tuple[Tensor, Tensor]:
-        """Both sides of the view's contexts, computed once; see ``sides``."""
-        if self._sides is None:
-            self._sides = self.sides(self.contexts)
-        return self._sides
+        """Both sides of the view's contexts; see ``sides``."""
+        return self.sides(self.contexts)
 
     def sides(self, contexts: Tensor) -> tuple[Tensor, Tensor]:
         r"""The context's side of the kernel, and its slopes in the user's units.
@@ -115,7 +114,7 @@ class _SeparableMoments(LocalMoments):
         if not view.model.kernel.has_slopes:
             return super()._mean_slopes(contexts)
         if isinstance(contexts, slice):  # one product of matrices
-            of_all = view.own_sides()[1][:, :, contexts]
+            of_all = view.own_sides[1][:, :, contexts]
             return separable_mean_slopes(self.side.transpose(0, 1), of_all, view.system)
 
         def mean_slopes(A: Tensor, B: Tensor, slopes: Tensor) -> tuple[Tensor]:
@@ -128,9 +127,7 @@ class _SeparableMoments(LocalMoments):
         if view.closed is not None:
             return view.closed.at(self.X).slopes(contexts)
         if not model.kernel.has_slopes:
-            if isinstance(contexts, slice):
-                contexts = view.contexts[contexts]
-            return model.exact.slopes(self.X, contexts)
+            return model.exact.slopes(self.X, view.points(contexts))
 
         def slopes(A: Tensor, B: Tensor, slopes: Tensor) -> tuple[Tensor, ...]:
             return separable_slopes(A, B, slopes, view.system)
@@ -148,7 +145,7 @@ class _SeparableMoments(LocalMoments):
         # the rows of one tensor.
         side, shape = self.side.transpose(0, 1), self.side.shape  # b x m x t
         if isinstance(contexts, slice):
-            B, slopes = view.own_sides()
+            B, slopes = view.own_sides
             B, slopes = B[:, contexts], slopes[:, :, contexts]
             k, own = B.shape[1], side.new_empty(len(side), 0)
         else:

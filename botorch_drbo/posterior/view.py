@@ -166,6 +166,10 @@ class View(ABC):
     def __init__(self, contexts: Tensor) -> None:
         self.contexts = contexts
 
+    def points(self, contexts: slice | Tensor) -> Tensor:
+        """Some of the view's contexts, or those that are given themselves."""
+        return self.contexts[contexts] if isinstance(contexts, slice) else contexts
+
     @abstractmethod
     def at(self, X: Tensor) -> LocalMoments:
         r"""Evaluate decisions.

@@ -48,18 +48,17 @@ class RandomFourierFeatures(Module):
         super().__init__()
         self.split = split
         counts = allocate(components, num_features)
-        frequencies, amplitudes = [], []
-        for component, num_frequencies in zip(components, counts, strict=True):
-            frequencies.append(
-                component.frequencies([num_paths, num_frequencies], generator)
-            )
-            variance = torch.tensor(component.variance, dtype=torch.double)
-            amplitudes.append(
-                (variance / num_frequencies).sqrt().expand(num_frequencies)
-            )
+        pairs = list(zip(components, counts, strict=True))
+        frequencies = [
+            component.frequencies([num_paths, count], generator)
+            for component, count in pairs
+        ]
+        shares = [component.variance / count for component, count in pairs]
+        amplitudes = torch.tensor(shares, dtype=torch.double).sqrt()
+        amplitudes = amplitudes.repeat_interleave(torch.tensor(counts))
         # a, b ~ N(0, s / m): the covariance of the cosines is an average of cos w(z -
         # z') over random frequencies, by Bochner's theorem the kernel.
-        weights = torch.cat(amplitudes) * torch.randn(
+        weights = amplitudes * torch.randn(
             2, num_paths, num_features, generator=generator, dtype=torch.double
         )
         for name, buffer in {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol, cast, final
+from typing import cast, final
 
 import torch
 from botorch.acquisition.objective import PosteriorTransform
@@ -20,29 +20,6 @@ from botorch_drbo.posterior.models import only_model
 from botorch_drbo.randomness import derive_seed
 from botorch_drbo.sample_paths.posterior_paths import PosteriorPaths
 from botorch_drbo.sample_paths.support import supports_paths
-
-
-class SamplePaths(Protocol):
-    """What an average over paths needs of them; see ``PosteriorPaths``."""
-
-    num_paths: int
-    num_features: int
-
-    def __call__(self, X: Tensor, contexts: Tensor) -> Tensor:
-        """Every path at every decision and context, ``P x ... x n``."""
-        ...
-
-    def own(self, X: Tensor, contexts: Tensor) -> Tensor:
-        """Each path at a decision of its own, ``... x P x n``."""
-        ...
-
-    def keeps(self, num_contexts: int) -> bool:
-        """Whether what depends on the contexts alone is kept."""
-        ...
-
-    def part(self, which: slice) -> SamplePaths:
-        """Some of the paths."""
-        ...
 
 
 def sample_paths(

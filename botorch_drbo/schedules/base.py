@@ -24,6 +24,11 @@ class Rule(ABC):  # noqa: B024 (what each is a rule of, its subclasses say)
     looks at the number of observations only, a :class:`ContextRule` at the contexts.
     """
 
+
+@dataclass(frozen=True)
+class ContextRule(Rule):
+    r"""A number that follows from the contexts seen, such as a radius."""
+
     def __post_init__(self) -> None:
         """Turn each field into what the check that is declared beside it returns."""
         for each in fields(self):
@@ -31,11 +36,6 @@ class Rule(ABC):  # noqa: B024 (what each is a rule of, its subclasses say)
                 label = f"`{each.name}` of {type(self).__name__}"
                 checked = check(getattr(self, each.name), label)
                 object.__setattr__(self, each.name, checked)  # the dataclass is frozen
-
-
-@dataclass(frozen=True)
-class ContextRule(Rule):
-    r"""A number that follows from the contexts seen, such as a radius."""
 
     @abstractmethod
     def of(self, contexts: Tensor, weights: Tensor | None = None) -> float:
