@@ -124,6 +124,8 @@ class MinimaxApproximation(AmbiguitySet):
     def solve(self, values: Tensor, weights: Tensor, radius: Tensor) -> Solution:
         r"""The mean of the two lines."""
         # Tangent at zero: max(E - radius S, min f).
+        # The value is convex in the radius: above its tangent at zero, and below its
+        # chord to the radius at which all mass is at the lowest score.
         start = self._at_zero(values, weights, torch.zeros_like(radius))
         along, start_gradient = start.direction, start.reference_gradient
         assert along is not None and start_gradient is not None  # those sets have both
@@ -143,10 +145,12 @@ class MinimaxApproximation(AmbiguitySet):
         saturated = radius >= chord_end
         chord_end = torch.where(chord_end > 0, chord_end, 1.0)
         share = torch.where(saturated, 1.0, radius / chord_end)
+        # Both weights move along straight lines, so their derivatives are constants.
         share_slope = torch.where(saturated, 0.0, 1 / chord_end)  # d share / d radius
         chord = start.weights + share * away
 
         def gradient() -> Tensor:
+            # Product rule: the end of the chord moves with the reference, too.
             gradient = (descends + 1 - share) * start_gradient()
             end_gradient = drop * share * share_slope * chord_end_gradient()
             return 0.5 * (gradient + end_gradient)
@@ -196,6 +200,7 @@ class MinimaxApproximation(AmbiguitySet):
             cost = ball._ground.to(p).mT[atom.squeeze(-1)]  # ... x n
             return (p * cost).sum(-1, keepdim=True), lambda: cost
         assert isinstance(ball, MaximumMeanDiscrepancy)
+        # |d|_K and its gradient K d / |d|_K, for d = p - e_i.
         difference = p.scatter(-1, atom, p.gather(-1, atom) - 1)
         distance = ball.centred.distance(difference)
         positive = torch.where(distance > 0, distance, 1.0)

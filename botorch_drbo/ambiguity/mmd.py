@@ -101,6 +101,7 @@ class MaximumMeanDiscrepancy(AmbiguitySet):
                 f"`kernel_matrix` must be an `n x n` matrix, got shape {shape}."
             )
         matrix = kernel_matrix.detach().double()
+        # A kernel of the user's own is as symmetric as its rounding lets it be.
         lopsided = (matrix - matrix.mT).abs().max()
         if lopsided > _SYMMETRY * matrix.abs().max():
             raise InputDataError(
@@ -110,6 +111,8 @@ class MaximumMeanDiscrepancy(AmbiguitySet):
         matrix = 0.5 * (matrix + matrix.mT)
         self.jitter = check_nonnegative(jitter, "jitter").item()
         self.register_buffer("kernel_matrix", matrix)
+        # With a jitter few eigenvectors do for the distance, and those cost n r^2;
+        # their number is found with them.
         few = None
         if self.jitter > 0:
             few = CentredKernel.of_few_columns(matrix, self.jitter)
@@ -164,6 +167,7 @@ class MaximumMeanDiscrepancy(AmbiguitySet):
         Returns:
             The prices.
         """
+        # Complementary slackness: a radius that is not used up has no price.
         distance = self.distance(weights, robust.weights)
         if robust.multiplier == 0 or distance == 0:
             return Prices.none(weights)
@@ -250,6 +254,8 @@ class MaximumMeanDiscrepancy(AmbiguitySet):
         return robust.value
 
     def _solve_again(self, values: Tensor, weights: Tensor, radius: Tensor) -> Solution:
+        # A search asks for neighbouring decisions, whose worst cases have nearly the
+        # same active sets.
         solution = self._solve_from(values, weights, radius, self._last)
         self._last = WarmStart.of(values, solution.weights).after(self._last)
         return solution

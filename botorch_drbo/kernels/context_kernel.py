@@ -102,6 +102,7 @@ class ContextKernel(Module):
         gaps = contexts.mT.unsqueeze(-1) - self.points.mT.unsqueeze(-2)  # d_c x n x t
         rows, slopes = [], []
         for share, precisions in self.precisions:
+            # -p gap in each column; the exponent is half of the sum of -p gap^2.
             scaled = torch.stack(
                 [-p * gap for p, gap in zip(precisions, gaps, strict=True)]
             )  # d_c x n x t

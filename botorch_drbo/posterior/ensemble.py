@@ -76,6 +76,7 @@ class ModelEnsemble(Model):
     @staticmethod
     def _check_inputs(members: Sequence[Model]) -> None:
         known = [getattr(member, "train_inputs", None) for member in members]
+        # Members without training data do not say how many columns they have.
         counts = {inputs[0].shape[-1] for inputs in known if inputs is not None}
         if len(counts) > 1:
             raise BotorchTensorDimensionError(
@@ -134,6 +135,8 @@ class ModelEnsemble(Model):
                     "A member of an ensemble needs a Gaussian posterior, got "
                     f"{type(part).__name__}. Use `Standardize` or no outcome transform."
                 )
+        # A batch of Gaussians side by side, as a fully Bayesian model of BoTorch has
+        # it.
         distributions = [cast(GPyTorchPosterior, part).distribution for part in parts]
         mean = torch.stack([each.mean for each in distributions], -2)  # b x S x q
         covariance = torch.stack(
@@ -200,6 +203,7 @@ class EnsemblePosterior(MarginalPosterior):
     def __init__(
         self, posteriors: Sequence[MarginalPosterior], model: ModelEnsemble
     ) -> None:
+        # What they share was checked when the ensemble was made.
         first = posteriors[0]
         super().__init__(model, first.context_indices, first.memory_budget)
         self.posteriors = tuple(posteriors)
@@ -227,6 +231,7 @@ class _EnsembleIntegral(Integral):
         self.members = tuple(members)
 
     def _moments(self, X: Tensor) -> tuple[Tensor, Tensor]:
+        # No member knows of the others: the mixture is the caller's.
         mean, variance = zip(*(member(X) for member in self.members), strict=True)
         return torch.stack(mean, -1), torch.stack(variance, -1)  # b x S
 

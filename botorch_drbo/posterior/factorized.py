@@ -46,6 +46,8 @@ def factors_of(
         model, posterior_transform
     ):
         return None
+    # Decision and context stay apart if no result of the input transform depends on
+    # both, and if each factor of the kernel splits.
     sources = _sources(model)
     if type(model.mean_module) not in (ConstantMean, ZeroMean) or sources is None:
         return None
@@ -99,6 +101,7 @@ class FactorizedModel:
             The context's side and the training data.
         """
         exact = self.exact
+        # Once for all: from the kernel's units to those of y.
         offset = exact.mean_offset + exact.mean_scale * exact.prior_mean
         return SkeletonSystem(
             context_side=self.kernel.context_side(inside),
@@ -125,6 +128,8 @@ class FactorizedModel:
         if self.context_affine is not None:
             affine = self.context_affine
             return affine(contexts), affine.slope.expand_as(contexts)
+        # A transform that is not affine is evaluated at some decision: the columns of
+        # the context do not depend on which.
         decision = self.exact.some_decision()
         with torch.enable_grad():
             leaf = contexts.detach().requires_grad_()

@@ -156,12 +156,14 @@ class GenericPosterior(MarginalPosterior):
         """
         if self.affine is None:
             return mean, variance
+        # Of one output the transform is a y + b: the variance takes the square of a.
         weight = cast(Tensor, self.affine.weights).to(mean)
         return self.affine.offset * total + weight * mean, weight.square() * variance
 
     def _check_moments(self, Z: Tensor) -> None:
         """Ask for both moments once, at one input twice, ``1 x d``."""
         with torch.no_grad():
+            # Two batches of one point each: models that put batches elsewhere show it.
             shape = self._moments_of(Z.expand(2, 1, -1)).mean.shape
         num_dimensions = 4 if is_ensemble(self.model) else 3  # 2 (x S) x 1 x 1
         if len(shape) != num_dimensions or shape[0] != 2 or shape[-2:] != (1, 1):
@@ -328,6 +330,8 @@ class _GenericMoments(LocalMoments):
         if contexts.ndim == 2 and not (
             torch.is_grad_enabled() and self.X.requires_grad
         ):
+            # Without a graph to keep, decisions in blocks: the graph of one block at a
+            # time.
             rows = max(1, _PAIRS_PER_BLOCK // max(1, len(contexts)))
             parts = [
                 slopes_by_autograd(self._at, X, contexts) for X in self.X.split(rows)

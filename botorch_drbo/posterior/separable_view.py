@@ -83,6 +83,7 @@ class SeparableView(View):
             ``m x n x t`` and ``d_c x m x n x t``.
         """
         with torch.no_grad():
+            # Constants: the way to a gradient in the context are the slopes.
             inside, units = self.model.contexts_inside(contexts)
             side, slopes = self.model.kernel.context_slopes(inside.to(contexts))
             slopes = slopes * units.to(contexts).mT[:, None, :, None]
@@ -97,6 +98,7 @@ class _SeparableMoments(LocalMoments):
             self.side = view.model.decision_side(self.X, view.contexts[:1])  # m x b x t
 
     def _moments(self, part: slice) -> tuple[Tensor, Tensor]:
+        # Some of the contexts: rows of the context's side, nothing else changes.
         system = self.view.system
         system = system._replace(context_side=system.context_side[:, part])
         mean, variance = self.view.moments(self.side, system).unbind()
@@ -156,6 +158,7 @@ class _SeparableMoments(LocalMoments):
             some = some.unflatten(-1, (shape[0], shape[2]))
             if isinstance(contexts, slice):
                 return function(some, B, slopes)
+            # All own contexts of the block at once, and then apart again by decision.
             points = points.reshape(-1, contexts.shape[-1])
             each, change = view.sides(points)  # m x (b k) x t, d_c x m x (b k) x t
             each = each.unflatten(1, (-1, k)).transpose(0, 1)

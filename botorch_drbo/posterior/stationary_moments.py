@@ -147,6 +147,7 @@ def _slopes(
     So the slope of ``sum_j w_j k_j`` is ``a sum_j w_j D_j - sum_j w_j D_j b_j``.
     """
     points = system.kernel.points  # t x d
+    # D_j is twice the derivative in r^2, so that dk_j/da = D_j (a - b_j).
     K, D = system.kernel.value_and_slope(scaled)  # N x t
     explained, W = system.explained.with_weights(K)
     mean_slope = _mean_slope(system, scaled, D)
@@ -154,6 +155,7 @@ def _slopes(
     # sum_j w_j D_j (a - b_j) = a sum_j w_j D_j - (w D) b: two products of matrices.
     total = weighted_slopes.sum(-1, keepdim=True)
     variance_slope = -2.0 * (scaled * total - weighted_slopes @ points)
+    # The kernel is stationary: k(z, z) is its variance everywhere.
     variance = system.kernel.variance - explained
     return (K @ system.alpha).squeeze(-1), variance, mean_slope, variance_slope
 

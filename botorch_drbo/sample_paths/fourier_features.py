@@ -93,6 +93,8 @@ class RandomFourierFeatures(Module):
             The weights of ``cos(omega x)`` and of ``sin(omega x)``, ``P x m x n``.
         """
         # a cos(wx + wc) + b sin(wx + wc), sorted by cos(wx) and sin(wx).
+        # Once for all decisions: cosines and sines of the context's part of the angle,
+        # with their weights.
         angles = (c @ self.frequencies[:, self.split :]).mT  # P x m x n
         cos, sin = angles.cos(), angles.sin()
         a, b = self.cosines.unsqueeze(-1), self.sines.unsqueeze(-1)
@@ -122,6 +124,7 @@ class RandomFourierFeatures(Module):
         Returns:
             Values, ``P x t``.
         """
+        # Whole points, path by path: blocks of paths, each with frequencies of its own.
         d, m = self.frequencies.shape[1:]
         weights = torch.stack([self.cosines, self.sines], dim=1)  # P x 2 x m
 
