@@ -25,6 +25,7 @@ REFERENCE = ContextSet(
     torch.tensor([[10.0, 0.5], [11.5, 2.0], [11.0, 1.0]], dtype=torch.double),
     torch.tensor([0.5, 0.3, 0.2], dtype=torch.double),
 )
+FREQUENCIES = torch.tensor([[1.0, 2.0], [-1.0, 0.3], [3.0, -2.0]], dtype=torch.double)
 KINDS: dict[str, dict[str, Any]] = {
     "boxes": {},
     "known": {"known_context": KNOWN},
@@ -54,6 +55,18 @@ class AdversaryCase:
     adversary: Adversary
     draws: bool = False
     known_within: float = 0.0
+
+
+def wavy_scores(contexts: Tensor) -> Tensor:
+    r"""Scores whose worst contexts lie in different places.
+
+    Args:
+        contexts: Of two columns, ``n x 2``.
+
+    Returns:
+        Three of each context, ``3 x n``.
+    """
+    return (FREQUENCIES @ contexts.mT).sin()
 
 
 def check_contexts(contexts: ContextSet, low: Tensor, high: Tensor) -> None:
@@ -147,6 +160,64 @@ class AdversaryContract:
         expectation = (found.contexts.weights * scores).sum()
         value = found.ambiguity_set.value(scores, found.contexts.weights)
         assert value <= expectation + 1e-6
+
+    def test_its_class_variables_say_what_it_does(self, case: AdversaryCase) -> None:
+        """Others rely on them: a wrong one gives wrong worst cases, or refusals."""
+        adversary, state = case.adversary, state_against(case.adversary)
+        assert adversary.radius_unit, "radius_unit"
+        searched, promised = (
+            adversary.search_problem(state),
+            adversary.worst_case_problem(state),
+        )
+        listed = searched.listed()
+        scores = wavy_scores(listed.points)  # s x n
+        near, ball = searched.ambiguity_set, promised.ball(listed.points)
+        if ball.has_radius:  # of a large one each worst case is the lowest score
+            near, ball = near.with_radius(0.1), ball.with_radius(0.1)
+        exact = ball.worst_case(scores, listed.weights).value
+        within = scores[:, : searched.contexts.num_points]
+        weights = searched.contexts.weights
+        if searched.outside is not None:
+            lowest = scores[:, len(weights) :].amin(-1, keepdim=True)
+            within = torch.cat([within, lowest], dim=-1)
+            weights = torch.cat([weights, weights.new_zeros(1)])
+        found = near.value(within, weights)
+        same = bool(((found - exact).abs() <= 1e-6).all())
+        assert adversary.approximates != same, "approximates"
+        alone = bool(((found - within @ weights).abs() <= 1e-9).all())
+        assert adversary.believes_reference == alone, "believes_reference"
+        others = state_against(adversary, prior=replace(PRIOR, lengthscale=0.9))
+        even = torch.full_like(listed.weights, 1.0 / len(listed.weights))
+        of_one, of_other = (
+            problem.ball(listed.points).distance(listed.weights, even)
+            for problem in (promised, adversary.worst_case_problem(others))
+        )
+        stays = bool(torch.equal(of_one, of_other))
+        assert adversary.uses_model_kernel != stays, "uses_model_kernel"
+
+    def test_categories_have_no_order(self, case: AdversaryCase) -> None:
+        """What depends on how they are numbered says so in ``context_order``."""
+        adversary = case.adversary
+        if adversary.context_order is not None:
+            return
+        state = state_against(adversary, context_categories={1: 3})
+        history = state.history
+        # 0, 1, 2 become 1, 2, 0: the same categories under other numbers.
+        renamed = history.contexts.clone()
+        renamed[:, 1] = (renamed[:, 1] + 1.0) % 3.0
+        twin = replace(state, history=replace(history, contexts=renamed))
+        moments = []
+        for one, shift in ((state, 1.0), (twin, 0.0)):
+            contexts = adversary.worst_case_problem(one).contexts
+            levels = torch.stack(
+                [(contexts.points[:, 1] + shift) % 3.0 == k for k in range(3)]
+            ).to(contexts.weights)
+            assert (levels.sum(0) == 1.0).all(), "context_order"
+            others = torch.stack([contexts.points[:, 0], contexts.points[:, 0] ** 2])
+            ones = torch.ones_like(others[:1])
+            features = torch.cat([ones, others]) * contexts.weights  # 3 x n
+            moments.append(features @ levels.mT)
+        torch.testing.assert_close(*moments, msg="context_order")
 
     def test_a_seed_decides_all_that_is_drawn(self, case: AdversaryCase) -> None:
         """The same seed, the same contexts."""

@@ -74,18 +74,21 @@ class AmbiguitySetContract:
         empty = weights == 0.0
         there = values.where(~empty, values.amin(-1, keepdim=True) - 1.0)
         gained = ambiguity.worst_case(there, weights).weights[empty]
-        if ambiguity.keeps_support:
-            assert (gained <= case.error).all(), "keeps_support"
-        if ambiguity.reaches_unseen:
-            assert not ambiguity.keeps_support, "reaches_unseen"
-            assert (gained > 1e-3).any(), "reaches_unseen"
-        if not ambiguity.knows_positions:
-            equal, order = torch.full_like(weights, 1 / 6), [3, 0, 5, 1, 4, 2]
-            found = ambiguity.worst_case(values, equal).value
-            other = ambiguity.worst_case(values[:, order], equal).value
-            torch.testing.assert_close(
-                other, found, rtol=0.0, atol=10 * case.error, msg="knows_positions"
-            )
+        spreads = bool((gained > 1e-3).any())
+        assert ambiguity.keeps_support == (gained <= case.error).all(), "keeps_support"
+        equal, order = torch.full_like(weights, 1 / 6), [3, 0, 5, 1, 4, 2]
+        found = ambiguity.worst_case(values, equal).value
+        other = ambiguity.worst_case(values[:, order], equal).value
+        in_any_order = bool(((other - found).abs() <= 10 * case.error).all())
+        # Of a cvxpy program and of an approximation the class does not know: it may.
+        general = case.function is not None or ambiguity.original() is not ambiguity
+        if not general or not ambiguity.knows_positions:
+            assert ambiguity.knows_positions != in_any_order, "knows_positions"
+        # Where mass goes to any atom for its score alone, a radius says how much of it
+        # goes beyond the list: a promise without those contexts is too good.
+        if not general or ambiguity.reaches_unseen:
+            beyond = spreads and in_any_order and ambiguity.has_radius
+            assert ambiguity.reaches_unseen == beyond, "reaches_unseen"
         if not (ambiguity.has_radius and case.exact):
             return
         full = (weights + 0.1) / (weights + 0.1).sum(-1, keepdim=True)

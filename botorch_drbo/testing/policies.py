@@ -11,10 +11,14 @@ import pytest
 import torch
 from botorch.exceptions.errors import UnsupportedError
 
+from botorch_drbo.acquisition import DistributionallyRobustUCB
 from botorch_drbo.adversaries import ADVERSARIES, Adversary
 from botorch_drbo.codec import decode, encode
+from botorch_drbo.objectives import UncertaintyObjective
 from botorch_drbo.policies import Policy
+from botorch_drbo.posterior.inducing_points import with_inducing_points
 from botorch_drbo.recipes import RobustRecipe, make_recipe, recipe_from_dict
+from botorch_drbo.surrogate import SURROGATES, ModelData
 from botorch_drbo.testing.parametrize import run_for_each
 from botorch_drbo.testing.rounds import PRIOR, SMALL, nothing_fitted, problem
 
@@ -206,6 +210,99 @@ class PolicyContract:
             x = torch.linspace(-0.9, 2.9, 5, dtype=torch.double).reshape(-1, 1, 1)
             values.append(recipe.exploiting(state)(x))
         torch.testing.assert_close(*values, rtol=1e-6, atol=1e-8)
+
+    def test_it_needs_an_ensemble_if_it_says_so(self, case: PolicyCase) -> None:
+        """One model is refused then, and taken otherwise."""
+        recipe = case.against(case.taken[0])
+        history, space = problem()
+        one = ModelData(
+            space.model_inputs(history.X, history.C)
+            if recipe.uses_contexts
+            else history.X,
+            history.Y,
+            space.model_bounds if recipe.uses_contexts else space.bounds,
+        )
+        state = recipe.state_of(PRIOR.fit(one), history, space, 0)
+        try:
+            recipe.exploring(state, None)
+            takes_one = True
+        except UnsupportedError:
+            takes_one = False
+        assert case.policy.needs_ensemble != takes_one, "needs_ensemble"
+        name = case.policy.default_surrogate
+        if name is not None:
+            made = SURROGATES[name]
+            assert made.is_ensemble or not case.policy.needs_ensemble, "needs_ensemble"
+
+    def test_it_maximises_the_worst_case_if_it_says_so(self, pair: _Pair) -> None:
+        """What is exploited is then the worst case of the posterior mean."""
+        policy, recipe = pair.case.policy, pair.recipe
+        history, space = problem()
+        x = torch.linspace(-0.9, 2.9, 9, dtype=torch.double).reshape(-1, 1, 1)
+        model = recipe.fitted(history, space, uses_contexts=recipe.uses_contexts)
+        found = recipe.exploiting(recipe.state_of(model, history, space, 0))(x)
+        model = recipe.fitted(history, space, uses_contexts=True)
+        searched = recipe.adversary.search_problem(
+            recipe.state_of(model, history, space, 0)
+        )
+        worst = DistributionallyRobustUCB(
+            model,
+            0.0,
+            searched.contexts,
+            UncertaintyObjective(searched.ambiguity_set),
+            outside_contexts=searched.outside,
+        )(x)
+        same = bool(((found - worst).abs() <= 1e-6).all())
+        assert policy.maximises_worst_case == same, "maximises_worst_case"
+
+    def test_it_ranks_by_moments_if_it_says_so(self, case: PolicyCase) -> None:
+        """Then inducing points at nearly all rows give nearly the same values."""
+        if not case.policy.ranks_by_moments:
+            return
+        history, space = problem()
+        recipe = case.against(case.taken[0])
+        model = recipe.fitted(history, space, uses_contexts=recipe.uses_contexts)
+        x = torch.linspace(-0.9, 2.9, 9, dtype=torch.double).reshape(-1, 1, 1)
+        few = with_inducing_points(model, history.t - 1)
+        exact, again, nearly = (
+            recipe.exploring(recipe.state_of(one, history, space, seed), None)(x)
+            for one, seed in ((model, 0), (model, 1), (few, 0))
+        )
+        torch.testing.assert_close(exact, again, msg="ranks_by_moments")  # no draws
+        alike = torch.corrcoef(torch.stack([exact, nearly]))[0, 1]
+        assert alike > 0.99, "ranks_by_moments"
+
+    def test_categories_have_no_order(self, case: PolicyCase) -> None:
+        """What depends on how they are numbered says so in ``context_order``."""
+        if case.policy.context_order is not None or not case.policy.uses_contexts:
+            return
+        history, space = problem(context_categories={1: 3})
+        x = torch.linspace(-0.9, 2.9, 9, dtype=torch.double).reshape(-1, 1, 1)
+        feared = [n for n, a in case.adversaries.items() if not a.believes_reference]
+        taken = [n for n in case.taken if n in feared] or case.taken
+        recipe, values = case.against(taken[0]), []
+        for shift in (0.0, 1.0):  # 0, 1, 2, or the same under the numbers 1, 2, 0
+            C, contexts = history.C.clone(), history.contexts.clone()
+            for rows in (C, contexts):
+                rows[:, 1] = (rows[:, 1] + shift) % 3.0
+            renamed = replace(history, C=C, contexts=contexts)
+            model = recipe.fitted(renamed, space, uses_contexts=True)
+            state = recipe.state_of(model, renamed, space, 0)
+            values.append(recipe.exploiting(state)(x))
+        torch.testing.assert_close(*values, msg="context_order")
+        if recipe.adversary.believes_reference:
+            return
+        # Of an outcome that the category alone decides, another one is a worst case.
+        Y = history.C[:, 1:].square()
+        prior = replace(PRIOR, lengthscale=(1e3, 1e3, 0.4))
+        recipe = recipe.with_options(**nothing_fitted(case.policy, prior))
+        history = replace(history, Y=Y)
+        model = recipe.fitted(history, space, uses_contexts=True)
+        state = recipe.state_of(model, history, space, 0)
+        expected = DistributionallyRobustUCB(
+            model, 0.0, state.contexts(), UncertaintyObjective.so()
+        )
+        assert (recipe.exploiting(state)(x) < expected(x) - 1e-3).all(), "context_order"
 
     def test_every_option_is_explained(self, case: PolicyCase) -> None:
         """In the docstring of the class: they are options of recipes."""

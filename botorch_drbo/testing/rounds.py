@@ -61,7 +61,12 @@ def nothing_fitted(
 
 
 def state_against(
-    adversary: Adversary, *, seed: int = 0, joint: bool = True, **kinds: Any
+    adversary: Adversary,
+    *,
+    seed: int = 0,
+    joint: bool = True,
+    prior: FixedHyperparameters = PRIOR,
+    **kinds: Any,
 ) -> FittedRound:
     r"""The round of ``problem``, as an adversary sees it.
 
@@ -69,12 +74,13 @@ def state_against(
         adversary: Who asks.
         seed: Decides what is drawn.
         joint: Whether the model is one of decisions and contexts.
+        prior: The hyper-parameters of its model.
         kinds: Options of ``SearchSpace``.
 
     Returns:
         The round, with a model of known hyper-parameters.
     """
     history, space = problem(**kinds)
-    recipe = RobustRecipe(adversary=adversary, hyperparameters=PRIOR)
+    recipe = RobustRecipe(adversary=adversary, hyperparameters=prior)
     model = recipe.fitted(history, space, uses_contexts=joint)
     return recipe.state_of(model, history, space, seed)
