@@ -16,12 +16,12 @@ from botorch_drbo import Category, Log, NamedOptimizer, RobustOptimizer, Space
 from botorch_drbo.calibrate.profile import RobustnessProfile
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.plotting import (
-    plot_context_set,
     plot_history,
     plot_regret,
     plot_robustness_profile,
     plot_surface,
 )
+from botorch_drbo.plotting.context_set import draw_atoms
 from tests.models import UNIT, uniform
 
 PROFILE = RobustnessProfile(
@@ -58,7 +58,6 @@ def history(t: int = 12) -> SimpleNamespace:
     "draw",
     [
         lambda ax: plot_surface(lambda x, c: x - c, UNIT, UNIT, ax, num=5),
-        lambda ax: plot_context_set(ContextSet(uniform(9, 1)), ax),
         lambda ax: plot_regret({"a": uniform(2, 4)}, ax),
         lambda ax: plot_history(history(), ax),
         lambda ax: plot_robustness_profile(PROFILE, ax),
@@ -126,41 +125,33 @@ def test_surface_refuses(arguments, error):
 def test_context_density_integrates_to_one_and_ticks_follow_weights():
     points = torch.tensor([[0.3], [0.5], [0.6]], dtype=torch.double)
     weights = torch.tensor([0.2, 0.6, 0.2], dtype=torch.double)
-    wide = torch.tensor([[-2.0], [3.0]], dtype=torch.double)
-    ax = plot_context_set(ContextSet(points, weights), bounds=wide, label="demand")
+    _, ax = plt.subplots()
+    wide = torch.tensor([-2.0, 3.0], dtype=torch.double)
+    draw_atoms(ContextSet(points, weights), ax, wide)
     (line,) = ax.get_lines()
-    x, y = (torch.as_tensor(v) for v in line.get_data())
-    assert line.get_label() == "demand"
+    y, x = (torch.as_tensor(v) for v in line.get_data())
     assert torch.trapezoid(y, x).item() == pytest.approx(1.0, abs=1e-3)
     # The density's mean is the weighted mean of the points.
     assert torch.trapezoid(x * y, x).item() == pytest.approx(0.48, abs=1e-3)
     (ticks,) = (c for c in ax.collections if isinstance(c, LineCollection))
-    heights = [segment[1][1] - segment[0][1] for segment in ticks.get_segments()]
+    heights = [segment[1][0] - segment[0][0] for segment in ticks.get_segments()]
     assert heights[1] == pytest.approx(3 * heights[0])
-    assert ax.get_xlim() == (-2.0, 3.0)
+    assert ax.get_ylim() == (-2.0, 3.0)
 
 
 def test_contexts_in_a_tiny_unit_have_a_density_too():
     points = torch.tensor([[0.3e-15], [0.6e-15]], dtype=torch.double)
-    assert len(plot_context_set(ContextSet(points)).get_lines()) == 1
+    _, ax = plt.subplots()
+    draw_atoms(ContextSet(points), ax, torch.tensor([0.0, 1e-15]))
+    assert len(ax.get_lines()) == 1
 
 
 def test_point_mass_has_a_tick_and_no_density():
-    ax = plot_context_set(ContextSet.fixed(torch.tensor([0.4], dtype=torch.double)))
-    assert len(ax.get_lines()) == 0
-    assert ax.get_ylabel() == "weight"
-    assert ax.get_ylim()[0] == 0.0
-
-
-def test_two_context_dimensions_are_discs_with_areas_as_weights():
-    weights = torch.tensor([0.1, 0.2, 0.3, 0.4], dtype=torch.double)
-    contexts = ContextSet(uniform(4, 3), weights)
-    ax = plot_context_set(contexts, dims=[2, 0], names=["wind", "sun"])
-    assert torch.allclose(offsets(ax), contexts.points[:, [2, 0]])
-    (scatter,) = (c for c in ax.collections if type(c) is PathCollection)
-    sizes = torch.as_tensor(scatter.get_sizes())
-    assert torch.allclose(sizes / sizes.sum(), weights)
-    assert (ax.get_xlabel(), ax.get_ylabel()) == ("wind", "sun")
+    _, ax = plt.subplots()
+    one = ContextSet.fixed(torch.tensor([0.4], dtype=torch.double))
+    draw_atoms(one, ax, torch.tensor([0.0, 1.0]))
+    assert len(ax.get_lines()) == 0 and len(ax.collections) == 1
+    assert ax.get_xlim()[0] == 0.0
 
 
 SPACE = Space(
@@ -172,63 +163,6 @@ SPACE = Space(
     },
     outcome="profit",
 )
-SEEN = SPACE.context_set(
-    {
-        "weather": ["snow", "sun", "snow"],
-        "demand": [10.0, 20.0, 40.0],
-        "dose": [1.0, 10.0, 100.0],
-    },
-    [0.2, 0.3, 0.5],
-)
-
-
-def test_categories_are_bars_with_their_names_and_nothing_between_them():
-    ax = plot_context_set(SEEN, dims=["weather"], space=SPACE)
-    assert [text.get_text() for text in ax.get_xticklabels()] == ["sun", "rain", "snow"]
-    (group,) = ax.containers
-    assert [bar.get_height() for bar in group] == pytest.approx([0.3, 0.0, 0.7])
-    assert ax.get_lines()[:] == [] and ax.collections[:] == []  # no density
-    assert (ax.get_xlabel(), ax.get_ylabel()) == ("weather", "weight")
-
-
-def test_a_category_beside_a_number_has_discs_and_no_contours():
-    ax = plot_context_set(SEEN, dims=["demand", "weather"], space=SPACE)
-    assert offsets(ax).tolist() == [[10.0, 2.0], [20.0, 0.0], [40.0, 2.0]]
-    assert len(ax.collections) == 1
-    assert [text.get_text() for text in ax.get_yticklabels()] == ["sun", "rain", "snow"]
-    assert (ax.get_xlabel(), ax.get_ylabel()) == ("demand", "weather")
-    assert ax.get_xlim() == (0.0, 50.0)
-
-
-def test_contexts_of_a_space_are_drawn_in_its_units():
-    ax = plot_context_set(SEEN, dims=["demand", "dose"], space=SPACE)
-    assert torch.allclose(
-        offsets(ax), torch.tensor([[10, 1], [20, 10], [40, 100]]).double()
-    )
-    assert ax.get_ylim() == pytest.approx((1.0, 100.0))
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        ({"dims": ["wind"]}, "'weather', 'demand', 'dose'.*`dims` .'wind'."),
-        ({}, "one or two of the 3"),
-    ],
-)
-def test_a_space_says_which_contexts_it_has(arguments, words):
-    with pytest.raises(BotorchTensorDimensionError, match=words):
-        plot_context_set(SEEN, space=SPACE, **arguments)
-    with pytest.raises(BotorchTensorDimensionError, match=r"3 contexts.* 1 columns"):
-        plot_context_set(ContextSet(uniform(4, 1)), space=SPACE, dims=[0])
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [{}, {"dims": [0, 3]}, {"dims": []}, {"dims": [0], "names": ["a", "b"]}],
-)
-def test_context_set_refuses(arguments):
-    with pytest.raises(BotorchTensorDimensionError):
-        plot_context_set(ContextSet(uniform(4, 3)), **arguments)
 
 
 def test_regret_curve_is_the_mean_and_the_band_one_standard_error():
@@ -245,7 +179,6 @@ def test_regret_curve_is_the_mean_and_the_band_one_standard_error():
     assert first.get_color() != second.get_color()
     assert first.get_linestyle() != second.get_linestyle()
     assert ax.get_ylabel() == "lost"
-    assert plot_regret({"a": values}, band=False).collections[:] == []
 
 
 def test_no_two_of_many_curves_look_alike_in_grey_print_either():
@@ -285,27 +218,10 @@ def test_regret_refuses(regret, error):
 
 def test_history_of_outcomes_has_a_moving_mean():
     optimizer = history()
-    optimizer.history.Y = torch.tensor([[1.0], [3.0], [5.0], [10.0]])
-    optimizer.history.X = uniform(4, 2)
-    ax = plot_history(optimizer, window=2)
-    assert offsets(ax)[:, 1].tolist() == [1.0, 3.0, 5.0, 10.0]
-    assert ax.get_lines()[0].get_ydata().tolist() == [1.0, 2.0, 4.0, 7.5]
-
-
-@pytest.mark.parametrize(("quantity", "columns"), [("decision", 2), ("context", 1)])
-def test_history_shows_each_dimension(quantity, columns):
-    optimizer = history()
-    ax = plot_history(optimizer, quantity=quantity)
-    assert len(ax.collections) == columns
-    values = optimizer.history.X if quantity == "decision" else optimizer.history.C
-    drawn = [torch.as_tensor(c.get_offsets().data[:, 1]) for c in ax.collections]
-    assert torch.allclose(torch.stack(drawn, dim=-1), values)
-
-
-@pytest.mark.parametrize("arguments", [{"quantity": "regret"}, {"window": 0}])
-def test_history_refuses(arguments):
-    with pytest.raises(InputDataError):
-        plot_history(history(), **arguments)
+    optimizer.history.Y = torch.tensor([[1.0], [3.0], [5.0], [11.0], [5.0], [6.0]])
+    ax = plot_history(optimizer)
+    assert offsets(ax)[:, 1].tolist() == [1.0, 3.0, 5.0, 11.0, 5.0, 6.0]
+    assert ax.get_lines()[0].get_ydata().tolist() == [1.0, 2.0, 3.0, 5.0, 5.0, 6.0]
 
 
 def test_history_refuses_when_empty():
@@ -338,29 +254,12 @@ def named_run():
 
 def test_history_of_a_named_run_speaks_its_words():
     opt = named_run()
-    ax = plot_history(opt, window=2)
+    ax = plot_history(opt)
     assert offsets(ax).tolist() == [[1.0, 3.0], [2.0, 1.0], [3.0, 5.0]]
     assert ax.get_lines()[0].get_ydata().tolist() == [3.0, 2.0, 3.0]
     assert ax.get_ylabel() == "profit"
-    ax = plot_history(opt, quantity="decision")
-    labels = [text.get_text() for text in ax.get_legend().get_texts()]
-    assert labels == ["price", "flour: 0 spelt, 1 rye"]
-    ax = plot_history(opt, quantity="weather")
-    assert [text.get_text() for text in ax.get_yticklabels()] == ["snow", "sun"]
-    assert ax.get_ylabel() == "weather"
-    ax = plot_history(opt, quantity="dose")
-    assert offsets(ax)[:, 1].tolist() == pytest.approx([1.0, 10.0, 100.0])
-    with pytest.raises(InputDataError, match="'price', 'flour', 'weather'"):
-        plot_history(opt, quantity="wind")
     with pytest.raises(InputDataError, match="empty"):
         plot_history(NamedOptimizer("random", SPACE))
-
-
-def test_one_variable_of_many_can_be_shown():
-    optimizer = history()
-    ax = plot_history(optimizer, quantity="x2")
-    assert torch.allclose(offsets(ax)[:, 1], optimizer.history.X[:, 1])
-    assert ax.get_ylabel() == "x2"
 
 
 def test_profile_draws_both_curves_the_target_and_where_they_cross():

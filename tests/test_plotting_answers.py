@@ -129,26 +129,16 @@ def test_a_policy_with_names_and_categories():
     ax = plot_policy(table[["weather"]], table[["price"]])
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("weather", "price")
     assert [text.get_text() for text in ax.get_xticklabels()] == ["sun", "rain"]
-    ax = plot_policy(table[["price"]], table[["weather"]], columns=("price",))
+    ax = plot_policy(table[["price"]], table[["weather"]], column="price")
     assert [text.get_text() for text in ax.get_yticklabels()] == ["sun", "rain"]
-
-
-def test_a_policy_of_two_context_variables_has_colours():
-    C, X = uniform(6, 2), uniform(6, 2, seed=1)
-    ax = plot_policy(C, X, columns=(0, 1), decision=1)
-    (squares,) = ax.collections
-    assert torch.equal(torch.tensor(squares.get_array().data), X[:, 1])
-    assert (ax.get_xlabel(), ax.get_ylabel()) == ("context c1", "context c2")
-    assert ax.figure.axes[1].get_ylabel() == "decision x2"
 
 
 @pytest.mark.parametrize(
     ("options", "error", "words"),
     [
-        ({"columns": (0, 1), "without": 1.0}, BotorchTensorDimensionError, "`columns`"),
         ({"labels": ("a",)}, BotorchTensorDimensionError, "must have 2 entries"),
-        ({"columns": (3,)}, InputDataError, "no column 3"),
-        ({"columns": ("wind",)}, InputDataError, "no column 'wind'"),
+        ({"column": 3}, InputDataError, "no column 3"),
+        ({"column": "wind"}, InputDataError, "no column 'wind'"),
     ],
 )
 def test_what_cannot_be_drawn_is_refused(options, error, words):
@@ -162,7 +152,7 @@ def test_tables_must_fit():
     with pytest.raises(InputDataError, match="a tensor or a DataFrame, got list"):
         plot_policy([[1.0]], uniform(1, 1))
     with pytest.raises(InputDataError, match="not 'wind'"):
-        plot_policy(pd.DataFrame({"c": [1.0]}), uniform(1, 1), columns=("wind",))
+        plot_policy(pd.DataFrame({"c": [1.0]}), uniform(1, 1), column="wind")
 
 
 def test_the_worst_case_of_a_mirrored_problem_is_above():

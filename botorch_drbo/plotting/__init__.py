@@ -5,7 +5,6 @@ this module, so the library works without matplotlib.
 """
 
 from botorch_drbo.plotting.compare import plot_compare
-from botorch_drbo.plotting.context_set import plot_context_set
 from botorch_drbo.plotting.history import plot_history
 from botorch_drbo.plotting.model_check import plot_model_check
 from botorch_drbo.plotting.policy import plot_policy
@@ -20,7 +19,6 @@ __all__ = [
     "DASHES",
     "MARKERS",
     "plot_compare",
-    "plot_context_set",
     "plot_history",
     "plot_model_check",
     "plot_policy",

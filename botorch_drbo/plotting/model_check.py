@@ -66,8 +66,7 @@ def plot_model_check(
             xytext=(4, 4),
             textcoords="offset points",
         )
-    ax.set_xlabel(f"{outcome}, predicted from the other rows")
-    ax.set_ylabel(outcome)
+    ax.set(xlabel=f"{outcome}, predicted from the other rows", ylabel=outcome)
     ax.set_title(check.words(), fontsize="medium")
     ax.legend()  # on its own ground: bars are long
     return ax

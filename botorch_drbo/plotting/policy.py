@@ -17,12 +17,12 @@ def plot_policy(
     decisions: Any,
     ax: Axes | None = None,
     *,
-    columns: tuple[int | str, ...] = (0,),
+    column: int | str = 0,
     decision: int | str = 0,
     without: float | None = None,
-    labels: tuple[str, ...] | None = None,
+    labels: tuple[str, str] | None = None,
 ) -> Axes:
-    r"""Draw a decision variable against one context variable, or against two.
+    r"""Draw a decision variable against one context variable.
 
     Args:
         contexts: ``m x d_c``, the argument of ``RobustOptimizer.policy`` or
@@ -30,12 +30,11 @@ def plot_policy(
         decisions: ``m x d_x``, its result; of a DataFrame the columns that ``contexts``
             has as well, and empty ones, are left out.
         ax: Where to draw; a new figure if None.
-        columns: Which context variables, one or two, by place or by name.
+        column: Which context variable, by place or by name.
         decision: Which decision variable.
         without: Its value if the context is unknown before the decision, drawn as a
-            dashed line; with one context variable only.
-        labels: The labels of both axes with their units, and with two context variables
-            that of the colours too; by default the names.
+            dashed line.
+        labels: The labels of both axes with their units; by default the names.
 
     Returns:
         The axes.
@@ -43,7 +42,7 @@ def plot_policy(
     Raises:
         InputDataError: No such column.
         BotorchTensorDimensionError: Tables of different lengths, or another number of
-            columns or labels.
+            labels.
 
     Example:
         >>> import torch
@@ -53,14 +52,9 @@ def plot_policy(
         >>> ax.get_ylabel()
         'papers ordered'
     """
-    if len(columns) not in (1, 2) or (len(columns) == 2 and without is not None):
+    if labels is not None and len(labels) != 2:
         raise BotorchTensorDimensionError(
-            f"`columns` must name one context variable, or two without `without`, got "
-            f"{columns}."
-        )
-    if labels is not None and len(labels) != len(columns) + 1:
-        raise BotorchTensorDimensionError(
-            f"`labels` must have {len(columns) + 1} entries, got {len(labels)}."
+            f"`labels` must have 2 entries, got {len(labels)}."
         )
     if len(contexts) != len(decisions):
         raise BotorchTensorDimensionError(
@@ -71,43 +65,28 @@ def plot_policy(
         both = [name for name in contexts.columns if name in decisions.columns]
         # What was not known of the contexts is an empty column of the policy.
         decisions = decisions.drop(columns=both).dropna(axis="columns", how="all")
-    seen = [column_of(contexts, which, "context c", "contexts") for which in columns]
+    seen = column_of(contexts, column, "context c", "contexts")
     chosen = column_of(decisions, decision, "decision x", "decisions")
-    names = labels or tuple(column.name for column in (*seen, chosen))
     ax = given_or_new(ax)
-    if len(seen) == 1:
-        order = np.argsort(seen[0].values, kind="stable")
-        line = "none" if seen[0].categories is not None else "-"
-        ax.plot(
-            seen[0].values[order],
-            chosen.values[order],
-            color=COLOURS[0],
-            linestyle=line,
-            marker="o",
-            markersize=4,
-            label="context known",
+    order = np.argsort(seen.values, kind="stable")
+    ax.plot(
+        seen.values[order],
+        chosen.values[order],
+        color=COLOURS[0],
+        linestyle="-" if seen.categories is None else "none",
+        marker="o",
+        markersize=4,
+        label="context known",
+    )
+    if without is not None:
+        ax.axhline(
+            without, color="black", linestyle=(0, (6, 2)), label="context unknown"
         )
-        if without is not None:
-            ax.axhline(
-                without, color="black", linestyle=(0, (6, 2)), label="context unknown"
-            )
-            ax.legend(frameon=False)
-        ax.grid(alpha=0.25)
-    else:
-        squares = ax.scatter(
-            seen[0].values,
-            seen[1].values,
-            c=chosen.values,
-            cmap="cividis",
-            marker="s",
-            s=60,
-        )
-        bar = ax.figure.colorbar(squares, ax=ax, label=names[2])
-        if chosen.categories is not None:
-            bar.set_ticks(range(len(chosen.categories)), labels=chosen.categories)
-    for axis, column in zip((ax.xaxis, ax.yaxis), (*seen, chosen), strict=False):
-        if column.categories is not None:
-            axis.set_ticks(range(len(column.categories)), column.categories)
-    ax.set_xlabel(names[0])
-    ax.set_ylabel(names[1])
+        ax.legend(frameon=False)
+    ax.grid(alpha=0.25)
+    for axis, shown in ((ax.xaxis, seen), (ax.yaxis, chosen)):
+        if shown.categories is not None:
+            axis.set_ticks(range(len(shown.categories)), shown.categories)
+    xlabel, ylabel = labels or (seen.name, chosen.name)
+    ax.set(xlabel=xlabel, ylabel=ylabel)
     return ax

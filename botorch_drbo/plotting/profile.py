@@ -79,8 +79,7 @@ def plot_robustness_profile(
                 lw=1.5,
                 label=f"{what} from {radius:.3g}",
             )
-    ax.set_xlabel(xlabel)
-    ax.set_ylabel(ylabel)
+    ax.set(xlabel=xlabel, ylabel=ylabel)
     ax.margins(x=0.01)
     ax.grid(alpha=0.25)
     ax.legend(frameon=False)

@@ -19,7 +19,6 @@ def plot_regret(
     ax: Axes | None = None,
     *,
     ylabel: str = "cumulative expected regret",
-    band: bool = True,
 ) -> Axes:
     r"""Draw the mean regret of several algorithms, with a band of one standard error.
 
@@ -31,7 +30,6 @@ def plot_regret(
         regret: Algorithm name -> ``seeds x iterations``.
         ax: Where to draw; a new figure if None.
         ylabel: The label of the vertical axis.
-        band: Whether to draw the bands.
 
     Returns:
         The axes.
@@ -66,7 +64,7 @@ def plot_regret(
             markevery=(i % apart, apart),
             **style,
         )
-        if band and values.shape[0] > 1:
+        if values.shape[0] > 1:
             error = as_array(values.std(0)) / values.shape[0] ** 0.5
             ax.fill_between(
                 iterations,
@@ -76,9 +74,8 @@ def plot_regret(
                 alpha=0.2,
                 linewidth=0,
             )
-    ax.set_xlabel("iteration")
+    ax.set(xlabel="iteration", ylabel=ylabel)
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
-    ax.set_ylabel(ylabel)
     ax.margins(x=0.01)
     ax.grid(alpha=0.25)
     many = len(regret) > len(COLOURS)

@@ -78,8 +78,7 @@ def plot_slice(
         linestyle="none",
         label="recommended",
     )
-    ax.set_xlabel(name)
-    ax.set_ylabel(f"expected {outcome}")
+    ax.set(xlabel=name, ylabel=f"expected {outcome}")
     ax.grid(alpha=0.25)
     return ax
 

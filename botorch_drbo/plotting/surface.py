@@ -25,7 +25,6 @@ def plot_surface(
     C: Tensor | None = None,
     context_set: ContextSet | None = None,
     decision: float | None = None,
-    decision_label: str = "marked decision",
     num: int = 101,
     value_label: str = "f(x, c)",
 ) -> Axes:
@@ -46,7 +45,6 @@ def plot_surface(
         C: Contexts of the observations, ``t x 1``.
         context_set: A context set with one context dimension.
         decision: A decision to mark with a vertical line, e.g. the recommended one.
-        decision_label: The name of that line in the legend.
         num: Points along each side of the grid.
         value_label: The text beside the colour bar.
 
@@ -115,19 +113,16 @@ def plot_surface(
             color=COLOURS[1],
             linewidth=1.6,
             zorder=2.1,
-            label=decision_label,
+            label="marked decision",
         )
-    ax.set_xlabel("decision x")
-    ax.set_ylabel("context c")
-    ax.set_xlim(x[0].item(), x[-1].item())
-    ax.set_ylim(c[0].item(), c[-1].item())
+    ax.set(xlabel="decision x", xlim=(x[0].item(), x[-1].item()))
+    ax.set(ylabel="context c", ylim=(c[0].item(), c[-1].item()))
     bar_left = 1.03
     if context_set is not None:
         side = ax.inset_axes((1.03, 0.0, 0.2, 1.0), sharey=ax)
-        draw_atoms(context_set, side, dim=0, limits=context_bounds[:, 0], upright=True)
+        draw_atoms(context_set, side, context_bounds[:, 0])
         side.tick_params(labelleft=False)
-        side.set_xlabel("context\ndensity")
-        side.set_xticks([])
+        side.set(xlabel="context\ndensity", xticks=[])
         bar_left = 1.27
     bar = ax.inset_axes((bar_left, 0.0, 0.045, 1.0))
     ax.figure.colorbar(filled, cax=bar, label=value_label)

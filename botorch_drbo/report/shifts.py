@@ -140,7 +140,7 @@ def _policy(found: Findings, name: str, rows: pd.DataFrame) -> Markup:
                     rows[[name]],
                     rows[list(decisions)],
                     ax,
-                    columns=(name,),
+                    column=name,
                     decision=moving,
                     without=without,
                 ),
