@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 import os
 from collections import UserDict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import field, fields
 from decimal import Decimal
 from difflib import get_close_matches
 from numbers import Real
@@ -278,6 +279,29 @@ def check_flag(value: object, name: str) -> None:
     """
     if not isinstance(value, bool):
         raise InputDataError(f"`{name}` must be True or False, got {value!r}.")
+
+
+_CHECK = "check"
+
+
+def option(default: _Entry, check: Callable[[_Entry, str], object]) -> _Entry:
+    """A field of a dataclass with its default, and the check that it has to pass.
+
+    Args:
+        default: The default, which can be shared by all objects.
+        check: Called with the value and the name of the field; it raises an error.
+
+    Returns:
+        The field, which type checkers take for its default.
+    """
+    return field(default=default, metadata={_CHECK: check})
+
+
+def check_options(options: object) -> None:
+    """Check the fields of a dataclass that are declared with ``option``."""
+    for each in fields(options):  # pyright: ignore[reportArgumentType]
+        if _CHECK in each.metadata:
+            each.metadata[_CHECK](getattr(options, each.name), each.name)
 
 
 def check_new_file(path: Path, name: str) -> None:

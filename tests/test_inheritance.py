@@ -38,7 +38,6 @@ DEFAULTS = {
     "PathwiseBatchAcquisitionFunction._over_paths": "the mean",
     "PathwiseBatchAcquisitionFunction._shared": "nothing is shared by the paths",
     "Policy.check": "it takes any adversary",
-    "Policy.ranks_by_moments": "no: it may look at paths, or at every row",
     "Recipe._method": "the docstring of the class",
     "Recipe._fit_constraints": "None: the recipe takes no outcome constraints",
     "Recipe.default_surrogate": "that of the library",
@@ -54,10 +53,13 @@ DEFAULTS = {
 }
 # Checks of options that a class adds to those of the class above it.
 EXTENDED = {
+    "Adversary.__post_init__",
     "ContextRule.__post_init__",
     "DelegatingRecipe.__post_init__",
     "ModelBasedRecipe.__post_init__",
     "ObjectivePolicy.__post_init__",
+    "Policy.__post_init__",
+    "Surrogate.__post_init__",
 }
 # No method to leave open: what it is a rule of, the classes below it say.
 BASES_WITHOUT_METHODS = {"Rule"}

@@ -9,7 +9,7 @@ from typing import final
 
 import torch
 
-from botorch_drbo._validation import check_flag
+from botorch_drbo._validation import check_flag, option
 from botorch_drbo.adversaries.base import Adversary, FittedRound, SearchProblem
 from botorch_drbo.adversaries.wasserstein import WassersteinBall
 from botorch_drbo.adversaries.worst_case_problem import WorstCaseProblem
@@ -50,12 +50,12 @@ class AroundContexts(Adversary):
 
     ambiguity_set: AmbiguitySet = field(default_factory=lambda: TotalVariation(0.2))
     radius: Schedule | float | ColumnRadii | None = None
-    contexts_complete: bool = False
+    contexts_complete: bool = option(False, check_flag)
 
     def __post_init__(self) -> None:
         """Check the set, the radius and that completeness is a boolean."""
+        super().__post_init__()
         check_ambiguity_set(self.ambiguity_set)
-        check_flag(self.contexts_complete, "contexts_complete")
         if isinstance(self.radius, Mapping) and _takes_columns(self.ambiguity_set):
             object.__setattr__(self, "radius", checked(self.radius))
         elif self.radius is not None:

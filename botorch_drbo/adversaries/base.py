@@ -17,7 +17,7 @@ from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataErro
 from botorch.models.model import Model
 from torch import Tensor
 
-from botorch_drbo._validation import check_bounds, check_inside
+from botorch_drbo._validation import check_bounds, check_inside, check_options
 from botorch_drbo.adversaries.worst_case_problem import WorstCaseProblem
 from botorch_drbo.ambiguity import AmbiguitySet
 from botorch_drbo.codec.tags import storable
@@ -247,6 +247,10 @@ class Adversary(ABC):
     """Whether its distance is made of the kernel of the model."""
     radius_unit: ClassVar[str] = "the distance of its set"
     """What a radius is measured in, in words."""
+
+    def __post_init__(self) -> None:
+        """Check the options by their declarations."""
+        check_options(self)
 
     @property
     def unit(self) -> str:

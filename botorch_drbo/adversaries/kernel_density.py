@@ -7,7 +7,7 @@ from typing import ClassVar, final
 
 from torch import Tensor
 
-from botorch_drbo._validation import check_count
+from botorch_drbo._validation import check_count, option
 from botorch_drbo.adversaries.base import Adversary, FittedRound, SearchProblem
 from botorch_drbo.adversaries.worst_case_problem import WorstCaseProblem
 from botorch_drbo.ambiguity import NoAmbiguity, TotalVariation
@@ -18,6 +18,11 @@ from botorch_drbo.schedules import KernelDensityRadius, Schedule
 from botorch_drbo.schedules.radius import as_size
 
 _DENSITY = "it smooths the contexts seen to a density"
+
+
+def _check_size(radius: Schedule | float | None, name: str) -> None:
+    if radius is not None:
+        as_size(radius, name)
 
 
 @final
@@ -38,11 +43,7 @@ class KernelDensity(Adversary):
     context_order: ClassVar[str | None] = _DENSITY
     believes_reference: ClassVar[bool] = True
 
-    num_contexts: int = 1024
-
-    def __post_init__(self) -> None:
-        """Check that there is a context to draw."""
-        check_count(self.num_contexts, "num_contexts")
+    num_contexts: int = option(1024, check_count)
 
     def search_problem(self, state: FittedRound) -> SearchProblem:
         r"""The density estimate, taken at its word."""
@@ -78,16 +79,9 @@ class KernelDensityBall(Adversary):
     context_order: ClassVar[str | None] = _DENSITY
     radius_unit: ClassVar[str] = "total variation, twice the share of mass that moves"
 
-    radius: Schedule | float | None = None
-    num_contexts: int = 1024
-    num_outside: int = 1024
-
-    def __post_init__(self) -> None:
-        """Check the radius and that there are contexts to draw, in and outside."""
-        if self.radius is not None:
-            as_size(self.radius)
-        check_count(self.num_contexts, "num_contexts")
-        check_count(self.num_outside, "num_outside")
+    radius: Schedule | float | None = option(None, _check_size)
+    num_contexts: int = option(1024, check_count)
+    num_outside: int = option(1024, check_count)
 
     def diameter(self, space: SearchSpace) -> float:
         r"""That of total variation."""

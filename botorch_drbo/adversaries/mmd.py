@@ -15,7 +15,7 @@ from botorch.utils.transforms import is_ensemble
 from gpytorch.kernels import Kernel
 from torch import Tensor
 
-from botorch_drbo._validation import check_count, check_nonnegative
+from botorch_drbo._validation import check_count, check_nonnegative, option
 from botorch_drbo.adversaries.base import Adversary, FittedRound, SearchProblem
 from botorch_drbo.adversaries.worst_case_problem import Between, WorstCaseProblem
 from botorch_drbo.ambiguity import MaximumMeanDiscrepancy, MinimaxApproximation
@@ -59,13 +59,8 @@ class MMDBall(Adversary):
     uses_model_kernel: ClassVar[bool] = True
     radius_unit: ClassVar[str] = _UNIT
 
-    radius: Schedule | float = MMDRadius()
-    num_contexts: int = 100
-
-    def __post_init__(self) -> None:
-        """Check that the radius is a schedule and the grid has contexts."""
-        as_size(self.radius)
-        check_count(self.num_contexts, "num_contexts")
+    radius: Schedule | float = option(MMDRadius(), as_size)
+    num_contexts: int = option(100, check_count)
 
     def diameter(self, space: SearchSpace) -> float:
         r"""What it would be of a kernel that is zero at a distance."""
@@ -104,15 +99,9 @@ class MinimaxMMDBall(Adversary):
     uses_model_kernel: ClassVar[bool] = True
     radius_unit: ClassVar[str] = _UNIT
 
-    radius: Schedule | float = MMDRadius()
-    num_contexts: int = 1024
-    jitter: float = 1e-3
-
-    def __post_init__(self) -> None:
-        """Check the radius, the jitter and the number of contexts."""
-        as_size(self.radius)
-        check_nonnegative(self.jitter, "jitter")
-        check_count(self.num_contexts, "num_contexts")
+    radius: Schedule | float = option(MMDRadius(), as_size)
+    num_contexts: int = option(1024, check_count)
+    jitter: float = option(1e-3, check_nonnegative)
 
     def diameter(self, space: SearchSpace) -> float:
         r"""What it would be of a kernel that is zero at a distance."""

@@ -8,7 +8,7 @@ from typing import ClassVar, final
 
 import torch
 
-from botorch_drbo._validation import check_count
+from botorch_drbo._validation import check_count, option
 from botorch_drbo.adversaries.base import Adversary, FittedRound, SearchProblem
 from botorch_drbo.adversaries.worst_case_problem import WorstCaseProblem
 from botorch_drbo.ambiguity import FullSimplex
@@ -37,11 +37,7 @@ class StandardDeviationBox(Adversary):
         "its contexts are a mean and a standard deviation around it"
     )
 
-    num_contexts: int = 1024
-
-    def __post_init__(self) -> None:
-        """Check that there is a context to draw."""
-        check_count(self.num_contexts, "num_contexts")
+    num_contexts: int = option(1024, check_count)
 
     def search_problem(self, state: FittedRound) -> SearchProblem:
         r"""A Sobol set in the box, and every distribution on it."""

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar, final
 
 import torch
 from torch import Tensor
 
-from botorch_drbo._validation import check_count
+from botorch_drbo._validation import check_count, option
 from botorch_drbo.adversaries.base import Adversary, FittedRound, SearchProblem
 from botorch_drbo.adversaries.ground_metric import GroundMetric, on_fibres
 from botorch_drbo.adversaries.worst_case_problem import WorstCaseProblem
@@ -61,14 +62,14 @@ class WassersteinBall(Adversary):
     radius_unit: ClassVar[str] = "widths of `context_bounds`, whose diagonal it is"
 
     radius: Radius = SpreadRadius()
-    num_candidates: int = 0
+    num_candidates: int = option(0, partial(check_count, minimum=0))
 
     def __post_init__(self) -> None:
         """Check that the radius is one, and the number of candidates a count."""
+        super().__post_init__()
         as_radius(self.radius)
         if isinstance(self.radius, Mapping):  # a copy: of plain numbers, and our own
             object.__setattr__(self, "radius", checked(self.radius))
-        check_count(self.num_candidates, "num_candidates", minimum=0)
 
     def diameter(self, space: SearchSpace) -> float | None:
         r"""The diagonal of the context box, in its sides or in the radius by column."""

@@ -29,6 +29,7 @@ from botorch_drbo.cli.options import NAME, Options
 from botorch_drbo.cli.picture import check_format, draw
 from botorch_drbo.cli.problem import Problem
 from botorch_drbo.cli.terminal import answer, say, show
+from botorch_drbo.optimizer import NamedOptimizer
 from botorch_drbo.optimizer.comparison import METHODS
 from botorch_drbo.recommendation.numbers import shown
 from botorch_drbo.recommendation.promise import LEVEL
@@ -111,9 +112,7 @@ def recommend(
     level: float | None,
 ) -> None:
     """Show the decision to implement."""
-    problem = _problem(options)
-    opt = problem.optimizer()
-    problem.check_outcomes()
+    problem, opt = _with_outcomes(options)
     this_round = problem.this_round(forecast, known)
     best = opt.recommend(**this_round, level=LEVEL if level is None else level)
     if best.model_check is not None:
@@ -129,9 +128,7 @@ def recommend(
 
 def check(options: Options, forecast: Path | None) -> None:
     """Show how well the model predicts."""
-    problem = _problem(options)
-    opt = problem.optimizer()
-    problem.check_outcomes()
+    problem, opt = _with_outcomes(options)
     asked = problem.this_round(forecast)
     found = opt.check(context_set=asked["context_set"])
     found = found.by_lines(problem.lines)
@@ -146,9 +143,7 @@ def compare(
     clip: float,
 ) -> None:
     """Show what the methods are expected to earn."""
-    problem = _problem(options)
-    opt = problem.optimizer()
-    problem.check_outcomes()
+    problem, opt = _with_outcomes(options)
     radius, own = problem.description.radius, opt.algorithm.adversary
     found = opt.compare(
         methods or METHODS,
@@ -172,9 +167,7 @@ def predict(
     at: list[str] | None,
 ) -> None:
     """Show the predictions for given rows."""
-    problem = _problem(options)
-    opt = problem.optimizer()
-    problem.check_outcomes()
+    problem, opt = _with_outcomes(options)
     variables = {**problem.space.decisions, **problem.space.contexts}
     if (rows is None) == (not at):
         raise InputDataError(
@@ -182,9 +175,8 @@ def predict(
             f"one row, --at {' '.join(f'{name}=VALUE' for name in variables)}."
         )
     if rows is None:
-        table = pd.DataFrame([parse_at(at or (), variables)], dtype=object)
-        cells = [dict(word.split("=", 1) for word in at or ())]
-        cells = [{k.strip(): v.strip() for k, v in row.items()} for row in cells]
+        words, values = parse_at(at or (), variables)
+        cells, table = [words], pd.DataFrame([values], dtype=object)
         found = opt.predict(table, table)
     else:
         file = CsvFile.read(rows)
@@ -198,15 +190,14 @@ def predict(
             dict(zip(columns, row, strict=True))
             for row in zip(*columns.values(), strict=True)
         ]
-    mean, sd = (str(name) for name in found.columns[-2:])
-    values = list(zip(found[mean].tolist(), found[sd].tolist(), strict=True))
+    moments = found.iloc[:, -2:].to_dict("records")
     printed = [
-        {**row, mean: shown(m), sd: shown(s)}
-        for row, (m, s) in zip(cells, values, strict=True)
+        {**row, **{str(name): shown(value) for name, value in pair.items()}}
+        for row, pair in zip(cells, moments, strict=True)
     ]
     document = [
-        {**as_values(row, variables), mean: m, sd: s}
-        for row, (m, s) in zip(cells, values, strict=True)
+        {**as_values(row, variables), **pair}
+        for row, pair in zip(cells, moments, strict=True)
     ]
     answer(
         {"outcome": problem.space.outcome, "rows": document},
@@ -224,9 +215,7 @@ def profile(
     """Show the worst case by radius."""
     if target is not None and not math.isfinite(target):
         raise InputDataError(f"`--target` must be a number, got {target}.")
-    problem = _problem(options)
-    opt = problem.optimizer()
-    problem.check_outcomes()
+    problem, opt = _with_outcomes(options)
     file, space = problem.file, problem.space
     this_round = problem.this_round(forecast, known)
     best = opt.recommend(**this_round)
@@ -305,9 +294,7 @@ def plot(
     path = out or options.data.with_suffix(".png")
     _check_free(path, overwrite)
     check_format(path)
-    problem = _problem(options)
-    opt = problem.optimizer()
-    problem.check_outcomes()
+    problem, opt = _with_outcomes(options)
     best = opt.recommend(**problem.this_round(forecast, known))
     draw(opt.history, in_digits_of(best, problem.file, problem.space), path)
     answer(
@@ -328,9 +315,7 @@ def report(
     """Write the HTML page."""
     path = options.data.with_suffix(".html") if out is None else out
     _check_free(path, overwrite)
-    problem = _problem(options)
-    opt = problem.optimizer()
-    problem.check_outcomes()
+    problem, opt = _with_outcomes(options)
     write_report(
         opt,
         path,
@@ -354,6 +339,14 @@ def _problem(options: Options) -> Problem:
     for note in problem.notes:
         say(note, "dim", error=True)
     return problem
+
+
+def _with_outcomes(options: Options) -> tuple[Problem, NamedOptimizer]:
+    """The problem, and an optimizer that knows its rows and their outcomes."""
+    problem = _problem(options)
+    opt = problem.optimizer()
+    problem.check_outcomes()
+    return problem, opt
 
 
 def _check_free(path: Path, overwrite: bool) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from decimal import Decimal
 
 from botorch.exceptions.errors import InputDataError
@@ -178,7 +178,7 @@ def parse_limits(
 
 def parse_at(
     words: Iterable[str], variables: Mapping[str, Variable]
-) -> dict[str, object]:
+) -> tuple[dict[str, str], dict[str, object]]:
     r"""Read one decision and its context, ``price=20 weather=rain``.
 
     Args:
@@ -186,55 +186,54 @@ def parse_at(
         variables: The decisions and contexts.
 
     Returns:
-        The values by name.
+        By name what was written, and its value.
 
     Raises:
         InputDataError: Something else, or a variable that is not named.
     """
-    found: dict[str, object] = {}
-    for word in words:
-        name, equals, value = (part.strip() for part in word.partition("="))
-        if not equals or not value or name not in variables or name in found:
-            raise InputDataError(
-                f"`--at {word}` cannot be read. Write NAME=VALUE, once for each of "
-                f"{list(variables)}.{did_you_mean(name, variables)}"
-            )
-        location = f"`--at {word}`: `{name}`"
-        found[name] = read_cell(value, variables[name], location)
-        variables[name].encode([found[name]], lambda i, at=location: at)
+    found = _pairs(
+        words,
+        lambda word, name: (
+            f"`--at {word}` cannot be read. Write NAME=VALUE, once for each of "
+            f"{list(variables)}.{did_you_mean(name, variables)}"
+        ),
+        variables,
+    )
     missing = [name for name in variables if name not in found]
     if missing:
         raise InputDataError(
             f"`--at` has no value for `{missing[0]}`. It needs one for each of "
             f"{list(variables)}, such as --at {missing[0]}=VALUE."
         )
-    return {name: found[name] for name in variables}
+    cells = {name: found[name] for name in variables}
+    return cells, _values(cells, variables, "--at")
 
 
-def parse_known(text: str, contexts: dict[str, Variable]) -> tuple[str, object]:
-    r"""Read what is known of a context, ``weather=rain``.
+def parse_known(
+    words: Iterable[str], contexts: Mapping[str, Variable]
+) -> dict[str, object]:
+    r"""Read what is known of contexts, ``weather=rain``.
 
     Args:
-        text: A name, an equals sign, a value.
+        words: A name, an equals sign, a value.
         contexts: The contexts.
 
     Returns:
-        The name, and the value: of a category its name, else a number if it is one.
+        Values by name: of a category its name, else a number if it is one.
 
     Raises:
         InputDataError: Something else, a column that is no context, or a value that it
             cannot take.
     """
-    name, equals, value = (word.strip() for word in text.partition("="))
-    if not equals or not value or name not in contexts:
-        raise InputDataError(
-            f"`--known {text}` cannot be read. Write NAME=VALUE with one of the "
+    found = _pairs(
+        words,
+        lambda word, name: (
+            f"`--known {word}` cannot be read. Write NAME=VALUE with one of the "
             f"contexts {list(contexts)}."
-        )
-    location = f"`--known {text}`: `{name}`"
-    known = read_cell(value, contexts[name], location)
-    contexts[name].encode([known], lambda i: location)  # refuses what it cannot be
-    return name, known
+        ),
+        contexts,
+    )
+    return _values(found, contexts, "--known")
 
 
 def parse_radius(words: Sequence[str]) -> float | str | dict[str, float]:
@@ -256,18 +255,11 @@ def parse_radius(words: Sequence[str]) -> float | str | dict[str, float]:
     if len(words) == 1 and "=" not in words[0]:
         number = as_number(words[0])
         return words[0] if number is None else number
-    found: dict[str, float] = {}
-    for word in words:
-        name, equals, size = (part.strip() for part in word.partition("="))
-        number = as_number(size)
-        if not equals or number is None or name in found:
-            raise InputDataError(
-                f"`--radius {' '.join(words)}` cannot be read. Write NAME=SIZE, once "
-                "for each context that may move, such as temp=6; or one number, "
-                "`spread` or `sd`."
-            )
-        found[name] = number
-    return found
+    return _sizes(
+        words,
+        f"`--radius {' '.join(words)}` cannot be read. Write NAME=SIZE, once for each "
+        "context that may move, such as temp=6; or one number, `spread` or `sd`.",
+    )
 
 
 def parse_shift(text: str) -> tuple[str, dict[str, float]]:
@@ -286,17 +278,50 @@ def parse_shift(text: str) -> tuple[str, dict[str, float]]:
         >>> parse_shift("temp=+6")
         ('temp=+6', {'temp': 6.0})
     """
+    return text, _sizes(
+        text.split(","),
+        f"`--shift {text}` cannot be read. Write NAME=SIZE, such as temp=+6, with "
+        "commas between several that move at once.",
+    )
+
+
+def _pairs(
+    words: Iterable[str],
+    refusal: Callable[[str, str], str],
+    names: Collection[str] | None = None,
+) -> dict[str, str]:
+    """The grammar of all of them: NAME=VALUE, each name once, and one of the names."""
+    found: dict[str, str] = {}
+    for word in words:
+        name, _, value = (part.strip() for part in word.partition("="))
+        is_named = name and (names is None or name in names)
+        if not is_named or not value or name in found:
+            raise InputDataError(refusal(word, name))
+        found[name] = value
+    return found
+
+
+def _values(
+    cells: Mapping[str, str], variables: Mapping[str, Variable], option: str
+) -> dict[str, object]:
+    """What is written of variables, as their values; refuses what they cannot be."""
+    found: dict[str, object] = {}
+    for name, word in cells.items():
+        place = f"`{option} {name}={word}`: `{name}`"
+        found[name] = read_cell(word, variables[name], place)
+        variables[name].encode([found[name]], lambda i, place=place: place)
+    return found
+
+
+def _sizes(words: Iterable[str], refusal: str) -> dict[str, float]:
+    """NAME=SIZE, with numbers as sizes."""
     found: dict[str, float] = {}
-    for part in text.split(","):
-        name, equals, size = (word.strip() for word in part.partition("="))
-        number = as_number(size)
-        if not equals or number is None or name in found:
-            raise InputDataError(
-                f"`--shift {text}` cannot be read. Write NAME=SIZE, such as temp=+6, "
-                "with commas between several that move at once."
-            )
-        found[name] = number
-    return text, found
+    for name, word in _pairs(words, lambda word, name: refusal).items():
+        size = as_number(word)
+        if size is None:
+            raise InputDataError(refusal)
+        found[name] = size
+    return found
 
 
 def read_cell(word: str, variable: Variable | None, location: str) -> object:

@@ -129,11 +129,9 @@ class Problem:
         self, forecast: Path | None, known: Sequence[str] | None = None
     ) -> dict[str, Any]:
         """What is known about the next round, as ``NamedOptimizer.ask`` takes it."""
-        contexts = dict(self.space.contexts)
-        pairs = [parse_known(text, contexts) for text in known or ()]
         return {
             "context_set": None if forecast is None else self._forecast(forecast),
-            "context": dict(pairs) or None,
+            "context": parse_known(known or (), self.space.contexts) or None,
         }
 
     def _forecast(self, path: Path) -> ContextSet:

@@ -9,8 +9,10 @@ from typing import ClassVar
 from botorch.acquisition import AcquisitionFunction
 from torch import Tensor
 
+from botorch_drbo._validation import check_options
 from botorch_drbo.adversaries.base import Adversary, FittedRound
 from botorch_drbo.codec.tags import storable
+from botorch_drbo.policies.exploration import ConfidenceWidth
 
 
 @storable
@@ -30,6 +32,10 @@ class Policy(ABC):
     default_surrogate: ClassVar[str | None] = None
     """How outcomes are modelled if nothing else is said; None for the recipe's."""
 
+    def __post_init__(self) -> None:
+        """Check the options by their declarations."""
+        check_options(self)
+
     def check(self, adversary: Adversary) -> None:
         r"""Raise if the policy does not support an adversary.
 
@@ -47,9 +53,11 @@ class Policy(ABC):
         """Whether a model of inducing points ranks decisions nearly as its model does.
 
         True if ``exploring`` uses only means and deviations, neither sample paths nor
-        quantities that need every row.
+        quantities that need every row: of a confidence bound unless its width is found
+        from every row.
         """
-        return False
+        beta = getattr(self, "beta", None)
+        return not (beta is None or isinstance(beta, ConfidenceWidth))
 
     @property
     @abstractmethod

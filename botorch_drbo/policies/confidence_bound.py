@@ -9,6 +9,7 @@ from botorch.acquisition import AcquisitionFunction
 from botorch.models.model import Model
 from torch import Tensor
 
+from botorch_drbo._validation import option
 from botorch_drbo.acquisition import DistributionallyRobustUCB
 from botorch_drbo.adversaries.base import Adversary, FittedRound
 from botorch_drbo.policies.exploration import (
@@ -43,19 +44,8 @@ class ConfidenceBound(ObjectivePolicy):
         InputDataError: An option outside its range.
     """
 
-    beta: Schedule | ConfidenceWidth | float = 2.25
-    misspecification: float = 0.0
-
-    def __post_init__(self) -> None:
-        """Check the objective, beta and the misspecification."""
-        super().__post_init__()
-        check_beta(self.beta)
-        check_misspecification(self.misspecification)
-
-    @property
-    def ranks_by_moments(self) -> bool:
-        """Unless the width of the bound is found from every row."""
-        return not isinstance(self.beta, ConfidenceWidth)
+    beta: Schedule | ConfidenceWidth | float = option(2.25, check_beta)
+    misspecification: float = option(0.0, check_misspecification)
 
     def exploring(
         self, state: FittedRound, adversary: Adversary, X_pending: Tensor | None

@@ -8,6 +8,7 @@ from typing import ClassVar, final
 from botorch.acquisition import AcquisitionFunction
 from torch import Tensor
 
+from botorch_drbo._validation import option
 from botorch_drbo.acquisition import EnlargedConfidenceUCB
 from botorch_drbo.adversaries.base import Adversary, FittedRound
 from botorch_drbo.policies.base import Policy
@@ -53,23 +54,13 @@ class DecisionBound(Policy):
 
     uses_contexts: ClassVar[bool] = False
 
-    beta: Schedule | ConfidenceWidth | float = 2.25
-    misspecification: float = 0.0
-
-    def __post_init__(self) -> None:
-        """Check beta and the misspecification."""
-        check_beta(self.beta)
-        check_misspecification(self.misspecification)
+    beta: Schedule | ConfidenceWidth | float = option(2.25, check_beta)
+    misspecification: float = option(0.0, check_misspecification)
 
     @property
     def maximises_worst_case(self) -> bool:
         """False: it ignores contexts."""
         return False
-
-    @property
-    def ranks_by_moments(self) -> bool:
-        """Unless the width of the bound is found from every row."""
-        return not isinstance(self.beta, ConfidenceWidth)
 
     def exploring(
         self, state: FittedRound, adversary: Adversary, X_pending: Tensor | None

@@ -8,6 +8,7 @@ from typing import ClassVar, final
 from botorch.acquisition import AcquisitionFunction
 from torch import Tensor
 
+from botorch_drbo._validation import option
 from botorch_drbo.acquisition import DisagreementPenalizedUCB, DistributionallyRobustUCB
 from botorch_drbo.acquisition.disagreement_penalized import PenaltyOver, check_penalty
 from botorch_drbo.adversaries.base import Adversary, FittedRound
@@ -54,21 +55,15 @@ class DisagreementPenalty(ObjectivePolicy):
     needs_ensemble: ClassVar[bool] = True
     default_surrogate: ClassVar[str | None] = "kernels"
 
-    beta: Schedule | ConfidenceWidth | float = 2.25
+    beta: Schedule | ConfidenceWidth | float = option(2.25, check_beta)
     penalty: float = 1.41
     penalty_over: PenaltyOver = "decision"
 
     def __post_init__(self) -> None:
         """Check the options."""
         super().__post_init__()
-        check_beta(self.beta)
         check_penalty(self.penalty, self.penalty_over)
         object.__setattr__(self, "penalty", float(self.penalty))
-
-    @property
-    def ranks_by_moments(self) -> bool:
-        """Unless the width of the bound is found from every row."""
-        return not isinstance(self.beta, ConfidenceWidth)
 
     def exploring(
         self, state: FittedRound, adversary: Adversary, X_pending: Tensor | None

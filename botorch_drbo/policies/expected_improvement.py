@@ -8,7 +8,7 @@ from typing import final
 from botorch.acquisition import AcquisitionFunction
 from torch import Tensor
 
-from botorch_drbo._validation import check_count
+from botorch_drbo._validation import check_count, option
 from botorch_drbo.acquisition import qLogDistributionallyRobustNoisyExpectedImprovement
 from botorch_drbo.adversaries.base import Adversary, FittedRound
 from botorch_drbo.policies.paths import PathPolicy
@@ -39,14 +39,8 @@ class ExpectedImprovement(PathPolicy):
         InputDataError: An option outside its range.
     """
 
-    num_paths: int = 64
-    num_features: int = 128
-
-    def __post_init__(self) -> None:
-        """Check the objective and the numbers of paths and features."""
-        super().__post_init__()
-        check_count(self.num_paths, "num_paths")
-        check_count(self.num_features, "num_features")
+    num_paths: int = option(64, check_count)
+    num_features: int = option(128, check_count)
 
     def exploring(
         self, state: FittedRound, adversary: Adversary, X_pending: Tensor | None

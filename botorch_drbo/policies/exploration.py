@@ -150,18 +150,17 @@ class ConfidenceWidth(Rule):
         )
 
 
-def check_beta(beta: Schedule | ConfidenceWidth | float) -> None:
+def check_beta(beta: Schedule | ConfidenceWidth | float, name: str) -> None:
     """Raise if this is no ``beta``."""
     if not isinstance(beta, ConfidenceWidth):
-        as_schedule(beta, "beta")
+        as_schedule(beta, name)
 
 
-def check_misspecification(value: float) -> None:
+def check_misspecification(value: float, name: str) -> None:
     """Raise if this is no size of an error of the model."""
     if not is_finite_number(value) or value < 0.0:
         raise InputDataError(
-            "`misspecification` must be a finite number that is not negative, got "
-            f"{value!r}."
+            f"`{name}` must be a finite number that is not negative, got {value!r}."
         )
 
 

@@ -10,7 +10,7 @@ from botorch.exceptions.errors import InputDataError
 from botorch.models.model import Model
 from torch import Tensor
 
-from botorch_drbo._validation import check_nonnegative
+from botorch_drbo._validation import check_nonnegative, option
 from botorch_drbo.acquisition import FiniteDifferenceUCB
 from botorch_drbo.adversaries.base import Adversary, FittedRound
 from botorch_drbo.policies.exploration import (
@@ -44,13 +44,12 @@ class FiniteDifference(ObjectivePolicy):
     [Tay2024bocu]_, Appendix C.2, version 1.
     """
 
-    beta: Schedule | ConfidenceWidth | float = 2.0
+    beta: Schedule | ConfidenceWidth | float = option(2.0, check_beta)
     step: float = 1e-3
 
     def __post_init__(self) -> None:
         """Check beta, the step, and that there is no objective."""
         super().__post_init__()
-        check_beta(self.beta)
         if self.objective is not None:
             raise InputDataError(
                 "The finite difference is one of the general objective and takes no "
@@ -58,11 +57,6 @@ class FiniteDifference(ObjectivePolicy):
             )
         if not check_nonnegative(self.step, "step") > 0:
             raise InputDataError(f"`step` must be positive, got {self.step}.")
-
-    @property
-    def ranks_by_moments(self) -> bool:
-        """Unless the width of the bound is found from every row."""
-        return not isinstance(self.beta, ConfidenceWidth)
 
     def exploring(
         self, state: FittedRound, adversary: Adversary, X_pending: Tensor | None

@@ -9,6 +9,7 @@ from botorch.acquisition import AcquisitionFunction
 from botorch.exceptions.errors import InputDataError, UnsupportedError
 from torch import Tensor
 
+from botorch_drbo._validation import option
 from botorch_drbo.acquisition import LipschitzPenalizedUCB
 from botorch_drbo.adversaries.base import Adversary, FittedRound
 from botorch_drbo.adversaries.wasserstein import WassersteinBall
@@ -54,13 +55,8 @@ class LipschitzPenalty(Policy):
 
     context_order: ClassVar[str | None] = "it penalises the slope in the context"
 
-    beta: Schedule | ConfidenceWidth | float = 2.25
-    misspecification: float = 0.0
-
-    def __post_init__(self) -> None:
-        """Check beta and the misspecification."""
-        check_beta(self.beta)
-        check_misspecification(self.misspecification)
+    beta: Schedule | ConfidenceWidth | float = option(2.25, check_beta)
+    misspecification: float = option(0.0, check_misspecification)
 
     def check(self, adversary: Adversary) -> None:
         r"""The penalty bounds the worst case over one kind of ball."""
@@ -82,11 +78,6 @@ class LipschitzPenalty(Policy):
     def maximises_worst_case(self) -> bool:
         """It maximises a bound below it."""
         return False
-
-    @property
-    def ranks_by_moments(self) -> bool:
-        """Unless the width of the bound is found from every row."""
-        return not isinstance(self.beta, ConfidenceWidth)
 
     def exploring(
         self, state: FittedRound, adversary: Adversary, X_pending: Tensor | None

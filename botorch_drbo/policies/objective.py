@@ -73,6 +73,7 @@ class ObjectivePolicy(Policy):
 
     def __post_init__(self) -> None:
         """Check that the weights leave something to maximise, and the objective."""
+        super().__post_init__()
         for name in ("value_weight", "sensitivity_weight"):
             weight = check_nonnegative(getattr(self, name), name)
             object.__setattr__(self, name, float(weight))  # a tensor cannot be saved

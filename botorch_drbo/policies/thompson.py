@@ -8,7 +8,7 @@ from typing import final
 from botorch.acquisition import AcquisitionFunction
 from torch import Tensor
 
-from botorch_drbo._validation import check_count
+from botorch_drbo._validation import check_count, option
 from botorch_drbo.acquisition import RobustThompsonSampling
 from botorch_drbo.adversaries.base import Adversary, FittedRound
 from botorch_drbo.policies.paths import PathPolicy
@@ -35,12 +35,7 @@ class Thompson(PathPolicy):
     [Tay2024bocu]_, Algorithm 1.
     """
 
-    num_features: int = 1024
-
-    def __post_init__(self) -> None:
-        """Check the objective and the number of features."""
-        super().__post_init__()
-        check_count(self.num_features, "num_features")
+    num_features: int = option(1024, check_count)
 
     def exploring(
         self, state: FittedRound, adversary: Adversary, X_pending: Tensor | None

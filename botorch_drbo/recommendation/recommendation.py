@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Generic, TypeVar, final
 
 import torch
 from torch import Tensor
@@ -17,9 +19,102 @@ from botorch_drbo.recommendation.promise import LEVEL, Promise
 from botorch_drbo.recommendation.stability import Stability
 from botorch_drbo.recommendation.summary import summary
 
+if TYPE_CHECKING:
+    import pandas as pd
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Recommendation:
+
+_Row = TypeVar("_Row", "Tensor", "pd.DataFrame")
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class Assessment(ABC, Generic[_Row]):
+    r"""What is expected of a decision: a row of tensors, or of a table with names.
+
+    Its fields are those of ``Recommendation`` that have no columns.
+    """
+
+    x: _Row
+    objective: float
+    expected_value: float
+    worst_case_value: float
+    worst_case_status: SolverStatus
+    feasibility: float | None = None
+    feasible: bool | None = None
+    stability: Stability[_Row] | None = None
+    searched: str = ""
+    num_outcomes: int | None = None
+    held: Held | None = None
+    promise: Promise | None = None
+    level: float = LEVEL
+    model_check: ModelCheck | None = None
+    beyond: str = ""
+    moved: tuple[MovedContext, ...] = ()
+
+    @property
+    def expected_interval(self) -> tuple[float, float] | None:
+        """The interval of the expected value with probability ``level``, by the model.
+
+        Its lower and upper end in your sign and units; None without a ``promise``.
+        """
+        return self.promise and self.promise.expected.interval(self.level)
+
+    @property
+    def worst_case_interval(self) -> tuple[float, float] | None:
+        """The same of the worst-case value."""
+        return self.promise and self.promise.worst_case.interval(self.level)
+
+    @property
+    def rival(self) -> _Row | None:
+        """The decision that is better at a larger radius, or None."""
+        return None if self.stability is None else self.stability.rival
+
+    @abstractmethod
+    def _values(self, x: _Row) -> dict[str, object]:
+        """A decision by name."""
+
+    def _summary(
+        self,
+        outcome: str,
+        contexts: Sequence[Mapping[str, object]],
+        before: Sequence[float],
+        after: Sequence[float],
+    ) -> str:
+        """About six lines: the decision, its values, the contexts that hurt."""
+        return summary(
+            self._values(self.x),
+            outcome,
+            self.expected_value,
+            self.worst_case_value,
+            contexts,
+            before,
+            after,
+            exact=self.worst_case_status is SolverStatus.EXACT,
+            feasibility=self.feasibility,
+            feasible=self.feasible,
+            searched=self.searched,
+            known=known(self.num_outcomes, self.model_check),
+            held=self.held,
+            promise=self.promise,
+            level=self.level,
+            stability=self.stability,
+            rival=None if self.rival is None else self._values(self.rival),
+            beyond=self.beyond,
+            moved=self.moved,
+        )
+
+    def _headline(self, x: object) -> str:
+        """The decision and its values, on one line."""
+        return (
+            f"{type(self).__name__}(x={x}, "
+            f"expected_value={self.expected_value:.6g}, "
+            f"worst_case_value={self.worst_case_value:.6g}, "
+            f"worst_case_status={self.worst_case_status.name})"
+        )
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class Recommendation(Assessment[Tensor]):
     r"""The decision that a recipe would implement now, and what to expect of it.
 
     All values are predictions: they are computed from the model's posterior mean.
@@ -82,99 +177,31 @@ class Recommendation:
             allows for.
     """
 
-    x: Tensor
-    objective: float
-    expected_value: float
-    worst_case_value: float
     worst_case_weights: Tensor
     context_set: ContextSet
     worst_case_box: Tensor | None
-    worst_case_status: SolverStatus
-    feasibility: float | None = None
-    feasible: bool | None = None
-    stability: Stability[Tensor] | None = None
     radius: float | None = None
-    searched: str = ""
-    num_outcomes: int | None = None
-    held: Held | None = None
-    promise: Promise | None = None
-    level: float = LEVEL
-    model_check: ModelCheck | None = None
-    beyond: str = ""
-    moved: tuple[MovedContext, ...] = ()
 
-    @property
-    def expected_interval(self) -> tuple[float, float] | None:
-        """The interval of the expected value with probability ``level``, by the model.
+    def _values(self, x: Tensor) -> dict[str, object]:
+        return {f"x{j + 1}": value for j, value in enumerate(x.tolist())}
 
-        Its lower and upper end in your sign and units; None without a ``promise``.
-        """
-        return self.promise and self.promise.expected.interval(self.level)
+    def __str__(self) -> str:
+        """About six lines: the decision, its values, and the contexts that hurt.
 
-    @property
-    def worst_case_interval(self) -> tuple[float, float] | None:
-        """The same of the worst-case value."""
-        return self.promise and self.promise.worst_case.interval(self.level)
-
-    def report(
-        self,
-        decisions: Sequence[str] | None = None,
-        contexts: Sequence[str] | None = None,
-    ) -> str:
-        r"""A summary of about six lines: the decision, its values, the bad contexts.
-
-        Args:
-            decisions: Names of the decision variables, ``d_x``; by default
-                ``x1, x2, ...``.
-            contexts: Names of the context variables, ``d_c``; by default
-                ``c1, c2, ...``.
-
-        Returns:
-            Lines of text, what ``print`` shows. The contexts that hurt are the three
-            that gain the most weight in the worst case, compared with the reference.
+        These are the three that gain the most weight in the worst case, compared with
+        the reference.
         """
         # Atoms of the distribution may coincide.
         points, inverse = self.context_set.points.unique(dim=0, return_inverse=True)
         nothing = torch.zeros(len(points)).to(points)
         before = nothing.index_add(0, inverse, self.context_set.weights)
         after = nothing.index_add(0, inverse, self.worst_case_weights)
-        d_x, d_c = len(self.x), points.shape[-1]
-        decisions = decisions or [f"x{j + 1}" for j in range(d_x)]
-        contexts = contexts or [f"c{j + 1}" for j in range(d_c)]
-        rival = None
-        if self.stability is not None and self.stability.rival is not None:
-            rival = dict(zip(decisions, self.stability.rival.tolist(), strict=True))
-        return summary(
-            dict(zip(decisions, self.x.tolist(), strict=True)),
-            "value",
-            self.expected_value,
-            self.worst_case_value,
-            [dict(zip(contexts, row, strict=True)) for row in points.tolist()],
-            before.tolist(),
-            after.tolist(),
-            exact=self.worst_case_status is SolverStatus.EXACT,
-            feasibility=self.feasibility,
-            feasible=self.feasible,
-            searched=self.searched,
-            known=known(self.num_outcomes, self.model_check),
-            held=self.held,
-            promise=self.promise,
-            level=self.level,
-            stability=self.stability,
-            rival=rival,
-            beyond=self.beyond,
-            moved=self.moved,
-        )
-
-    def __str__(self) -> str:
-        """The report."""
-        return self.report()
+        contexts = [
+            {f"c{j + 1}": value for j, value in enumerate(row)}
+            for row in points.tolist()
+        ]
+        return self._summary("value", contexts, before.tolist(), after.tolist())
 
     def __repr__(self) -> str:
         """The decision and its values, on one line."""
-        return (
-            f"Recommendation(x={self.x.tolist()}, "
-            f"expected_value={self.expected_value:.6g}, "
-            f"worst_case_value={self.worst_case_value:.6g}, "
-            f"worst_case_status={self.worst_case_status.name})"
-        )
+        return self._headline(self.x.tolist())

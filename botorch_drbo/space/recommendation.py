@@ -7,14 +7,9 @@ from typing import TYPE_CHECKING, final
 
 from torch import Tensor
 
-from botorch_drbo.ambiguity import SolverStatus
-from botorch_drbo.problem.history import Held
 from botorch_drbo.recommendation import Recommendation
-from botorch_drbo.recommendation.model_check import ModelCheck, known
-from botorch_drbo.recommendation.moved_contexts import MovedContext
-from botorch_drbo.recommendation.promise import LEVEL, Promise
+from botorch_drbo.recommendation.recommendation import Assessment
 from botorch_drbo.recommendation.stability import Stability
-from botorch_drbo.recommendation.summary import summary
 from botorch_drbo.space.space import Space
 from botorch_drbo.space.table import to_frame
 
@@ -25,8 +20,8 @@ _REFERENCE, _WORST = "reference_weight", "worst_case_weight"
 
 
 @final
-@dataclass(frozen=True, eq=False, repr=False)
-class NamedRecommendation:
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class NamedRecommendation(Assessment["pd.DataFrame"]):
     r"""The decision to implement, and what to expect of it, in the user's units.
 
     See ``Recommendation`` for what the values are, and for the distributions that the
@@ -60,42 +55,8 @@ class NamedRecommendation:
             allows for.
     """
 
-    x: pd.DataFrame
-    objective: float
-    expected_value: float
-    worst_case_value: float
     contexts: pd.DataFrame
     outcome: str
-    worst_case_status: SolverStatus
-    feasibility: float | None = None
-    feasible: bool | None = None
-    stability: Stability[pd.DataFrame] | None = None
-    searched: str = ""
-    num_outcomes: int | None = None
-    held: Held | None = None
-    promise: Promise | None = None
-    level: float = LEVEL
-    model_check: ModelCheck | None = None
-    beyond: str = ""
-    moved: tuple[MovedContext, ...] = ()
-
-    @property
-    def expected_interval(self) -> tuple[float, float] | None:
-        """The interval of the expected value with probability ``level``, by the model.
-
-        Its lower and upper end in your units; None without a ``promise``.
-        """
-        return self.promise and self.promise.expected.interval(self.level)
-
-    @property
-    def worst_case_interval(self) -> tuple[float, float] | None:
-        """The same of the worst-case value."""
-        return self.promise and self.promise.worst_case.interval(self.level)
-
-    @property
-    def rival(self) -> pd.DataFrame | None:
-        """The decision that is better at a larger radius, as a table, or None."""
-        return None if self.stability is None else self.stability.rival
 
     @classmethod
     def of(cls, found: Recommendation, space: Space) -> NamedRecommendation:
@@ -109,59 +70,32 @@ class NamedRecommendation:
         groups = contexts.groupby(list(space.contexts), sort=False)
         contexts = pd.DataFrame(groups[[_REFERENCE, _WORST]].sum()).reset_index()
         contexts = contexts.sort_values(_WORST, ascending=False, ignore_index=True)
-        return cls(
-            x=to_frame(found.x.unsqueeze(0), space.decisions),
-            objective=found.objective,
-            expected_value=found.expected_value,
-            worst_case_value=found.worst_case_value,
-            contexts=contexts,
-            outcome=space.outcome,
-            worst_case_status=found.worst_case_status,
-            feasibility=found.feasibility,
-            feasible=found.feasible,
-            stability=_named(found.stability, space),
-            searched=found.searched,
-            num_outcomes=found.num_outcomes,
-            held=found.held,
-            promise=found.promise,
-            level=found.level,
-            beyond=found.beyond,
-            moved=found.moved,
-            model_check=found.model_check
-            and replace(found.model_check, context_names=tuple(space.contexts)),
-        )
+        check = found.model_check
+        shared = {
+            field.name: getattr(found, field.name) for field in fields(Assessment)
+        }
+        named = {
+            "x": to_frame(found.x.unsqueeze(0), space.decisions),
+            "stability": _named(found.stability, space),
+            "model_check": check
+            and replace(check, context_names=tuple(space.contexts)),
+        }
+        return cls(contexts=contexts, outcome=space.outcome, **{**shared, **named})
+
+    def _values(self, x: pd.DataFrame) -> dict[str, object]:
+        return _rows(x)[0]
 
     def __repr__(self) -> str:
         """The decision and its values, on one line."""
-        return (
-            f"NamedRecommendation(x={_rows(self.x)[0]}, "
-            f"expected_value={self.expected_value:.6g}, "
-            f"worst_case_value={self.worst_case_value:.6g}, "
-            f"worst_case_status={self.worst_case_status.name})"
-        )
+        return self._headline(self._values(self.x))
 
     def __str__(self) -> str:
-        """Decision, expected and worst-case value, and the contexts that hurt."""
-        return summary(
-            _rows(self.x)[0],
+        """Decision, expected and worst-case value, and the contexts that hurt most."""
+        return self._summary(
             self.outcome,
-            self.expected_value,
-            self.worst_case_value,
             _rows(self.contexts.drop(columns=[_REFERENCE, _WORST])),
             self.contexts[_REFERENCE].tolist(),
             self.contexts[_WORST].tolist(),
-            exact=self.worst_case_status is SolverStatus.EXACT,
-            feasibility=self.feasibility,
-            feasible=self.feasible,
-            searched=self.searched,
-            known=known(self.num_outcomes, self.model_check),
-            held=self.held,
-            promise=self.promise,
-            level=self.level,
-            stability=self.stability,
-            rival=None if self.rival is None else _rows(self.rival)[0],
-            beyond=self.beyond,
-            moved=self.moved,
         )
 
 

@@ -11,6 +11,7 @@ from botorch.models import SingleTaskGP
 from botorch.models.model import Model
 from torch import Tensor
 
+from botorch_drbo._validation import check_options
 from botorch_drbo.codec.tags import storable
 from botorch_drbo.problem.search_space import Categories
 from botorch_drbo.surrogate.model_inputs import model_inputs, num_columns
@@ -144,6 +145,10 @@ class Surrogate(ABC):
         >>> SURROGATES["matern"].fit(data).posterior(Z).mean.shape
         torch.Size([8, 1])
     """
+
+    def __post_init__(self) -> None:
+        """Check the options of a dataclass by their declarations."""
+        check_options(self)
 
     @property
     def is_ensemble(self) -> bool:

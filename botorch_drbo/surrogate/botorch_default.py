@@ -19,7 +19,7 @@ from gpytorch.mlls import ExactMarginalLogLikelihood
 from gpytorch.priors import LogNormalPrior
 from torch import Tensor
 
-from botorch_drbo._validation import check_count
+from botorch_drbo._validation import check_count, option
 from botorch_drbo.surrogate.base import (
     FIRST_ROWS,
     MANY_ROWS,
@@ -63,11 +63,7 @@ class BoTorchDefault(Surrogate):
         BoTorchDefault(max_exact=3000)
     """
 
-    max_exact: int = MAX_EXACT
-
-    def __post_init__(self) -> None:
-        """Check the option."""
-        check_count(self.max_exact, "max_exact")
+    max_exact: int = option(MAX_EXACT, check_count)
 
     def fit(self, data: ModelData) -> Model:
         r"""Maximise the posterior density of the hyper-parameters."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import final
 
 import numpy as np
@@ -12,7 +13,7 @@ from botorch.models import SingleTaskGP
 from botorch.models.model import Model
 from botorch.optim.stopping import ExpMAStoppingCriterion
 
-from botorch_drbo._validation import check_choice, check_count
+from botorch_drbo._validation import check_choice, check_count, option
 from botorch_drbo.surrogate.base import ModelData, Surrogate
 from botorch_drbo.surrogate.correlations import (
     RBF,
@@ -64,13 +65,8 @@ class EdrboKernel(Surrogate):
         EdrboKernel(kernel='rational_quadratic', max_exact=3000)
     """
 
-    kernel: str = "rbf"
-    max_exact: int = MAX_EXACT
-
-    def __post_init__(self) -> None:
-        """Check the options."""
-        check_choice(self.kernel, "kernel", sorted(KERNELS))
-        check_count(self.max_exact, "max_exact")
+    kernel: str = option("rbf", partial(check_choice, choices=sorted(KERNELS)))
+    max_exact: int = option(MAX_EXACT, check_count)
 
     def fit(self, data: ModelData) -> Model:
         r"""Take the steps."""

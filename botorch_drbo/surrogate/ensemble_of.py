@@ -44,6 +44,7 @@ class EnsembleOf(Surrogate):
 
     def __post_init__(self) -> None:
         """Check the members."""
+        super().__post_init__()
         if isinstance(self.members, str) or not isinstance(self.members, Sequence):
             raise InputDataError(
                 "`EnsembleOf` takes a list of surrogates or of their names, got "

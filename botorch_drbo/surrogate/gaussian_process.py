@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import final
 
 import numpy as np
@@ -16,7 +17,7 @@ from gpytorch.likelihoods import GaussianLikelihood
 from gpytorch.means import ConstantMean, ZeroMean
 from scipy.optimize import OptimizeResult, minimize
 
-from botorch_drbo._validation import check_choice, check_count
+from botorch_drbo._validation import check_choice, check_count, option
 from botorch_drbo.surrogate.base import (
     FIRST_ROWS,
     MANY_ROWS,
@@ -100,13 +101,8 @@ class GaussianProcess(Surrogate):
         GaussianProcess(kernel='rbf', max_exact=3000)
     """
 
-    kernel: str = "matern52"
-    max_exact: int = MAX_EXACT
-
-    def __post_init__(self) -> None:
-        """Check the options."""
-        check_choice(self.kernel, "kernel", sorted(KERNELS))
-        check_count(self.max_exact, "max_exact")
+    kernel: str = option("matern52", partial(check_choice, choices=sorted(KERNELS)))
+    max_exact: int = option(MAX_EXACT, check_count)
 
     def family(self, num_variables: int) -> Family:
         r"""The model and its priors for given numbers of columns."""

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple, final
 
 import numpy as np
 from botorch.models.model import Model
 from scipy.special import logsumexp
 
-from botorch_drbo._validation import check_count
+from botorch_drbo._validation import check_choice, check_count, option
 from botorch_drbo.posterior.ensemble import ModelEnsemble
 from botorch_drbo.surrogate.base import ModelData, Surrogate
 from botorch_drbo.surrogate.correlations import Array
 from botorch_drbo.surrogate.evidence import LogPosterior
 from botorch_drbo.surrogate.gaussian_process import (
+    KERNELS,
     GaussianProcess,
     maxima,
     model_with,
@@ -61,19 +63,11 @@ class HyperparameterDraws(Surrogate):
         True
     """
 
-    kernel: str = "matern52"
-    num_draws: int = 8
-    num_proposals: int = 256
-    seed: int = 0
-    max_exact: int = MAX_EXACT
-
-    def __post_init__(self) -> None:
-        """Check the options."""
-        GaussianProcess(self.kernel)
-        check_count(self.num_draws, "num_draws")
-        check_count(self.num_proposals, "num_proposals")
-        check_count(self.seed, "seed", minimum=0)
-        check_count(self.max_exact, "max_exact")
+    kernel: str = option("matern52", partial(check_choice, choices=sorted(KERNELS)))
+    num_draws: int = option(8, check_count)
+    num_proposals: int = option(256, check_count)
+    seed: int = option(0, partial(check_count, minimum=0))
+    max_exact: int = option(MAX_EXACT, check_count)
 
     @property
     def is_ensemble(self) -> bool:

@@ -13,7 +13,7 @@ from gpytorch.kernels import RBFKernel
 from gpytorch.likelihoods import GaussianLikelihood
 from torch import Tensor
 
-from botorch_drbo._validation import check_positive
+from botorch_drbo._validation import check_positive, option
 from botorch_drbo.problem.search_space import Categories
 from botorch_drbo.surrogate.base import ModelData, Surrogate
 from botorch_drbo.surrogate.model_inputs import model_inputs, num_columns
@@ -50,7 +50,7 @@ class FixedHyperparameters(Surrogate):
 
     lengthscale: float | tuple[float, ...]
     noise_variance: float
-    outputscale: float = 1.0
+    outputscale: float = option(1.0, check_positive)
 
     def __post_init__(self) -> None:
         """Check the numbers."""
@@ -62,9 +62,10 @@ class FixedHyperparameters(Surrogate):
             lengthscales = (self.lengthscale,)
         if not lengthscales:
             raise InputDataError("`lengthscale` must have at least one number.")
-        _check_positive("lengthscale", *lengthscales)
-        _check_positive("noise_variance", self.noise_variance)
-        _check_positive("outputscale", self.outputscale)
+        super().__post_init__()
+        for lengthscale in lengthscales:
+            check_positive(lengthscale, "lengthscale")
+        check_positive(self.noise_variance, "noise_variance")
 
     @property
     def is_refitted(self) -> bool:
@@ -141,8 +142,3 @@ class FixedHyperparameters(Surrogate):
             ratio = self.noise_variance / self.outputscale
             likelihood.noise = torch.tensor(ratio, dtype=torch.double).to(inputs)
         return model.eval()
-
-
-def _check_positive(name: str, *values: float) -> None:
-    for value in values:
-        check_positive(value, name)

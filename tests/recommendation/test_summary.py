@@ -164,11 +164,6 @@ def test_it_says_which_contexts_a_forecast_leaves() -> None:
     )
 
 
-def test_names_can_be_given() -> None:
-    text = recommendation().report(["price", "stock"], ["demand"])
-    assert "price = 12.35, stock = 3" in text and "demand = 0.9" in text
-
-
 def test_the_repr_is_short() -> None:
     assert repr(recommendation()) == (
         "Recommendation(x=[12.345678, 3.0], expected_value=2.71828, "
