@@ -98,6 +98,8 @@ class PosteriorAcquisitionFunction(DecisionAcquisitionFunction, ABC):
         made_of: list[Module] = [self.model]
         if self.posterior_transform is not None:
             made_of.append(self.posterior_transform)
+        # Two posteriors: of what was observed, and with pending decisions hallucinated at
+        # representative contexts (their outcomes do not matter for variances).
         self.observed = self.posterior = self._posterior(None)
         joint = None
         if pending is not None:
@@ -106,6 +108,7 @@ class PosteriorAcquisitionFunction(DecisionAcquisitionFunction, ABC):
             self.posterior = self._posterior(joint)
         self.min_variance = self._find_min_variance()
         self._prepare(joint)
+        # What is cached is compared at each call: a user may refit the model in place.
         self._made_of = Snapshot(*made_of)
 
     @abstractmethod
@@ -140,6 +143,7 @@ class PosteriorAcquisitionFunction(DecisionAcquisitionFunction, ABC):
 
     def _find_min_variance(self) -> float:
         """Below it variances are rounding errors, whatever the units of y."""
+        # A share of the prior variance: a constant would depend on the units of y.
         dtypes = (parameter.dtype for parameter in self.model.parameters())
         dtype = next(dtypes, torch.double)
         at = None
@@ -201,6 +205,8 @@ class PosteriorAcquisitionFunction(DecisionAcquisitionFunction, ABC):
         if self.context_set.points.device != X.device:
             self.to(X.device)
         self._refresh()
+        # The penalty of pending decisions is a number per decision, and is computed in
+        # the same blocks.
         found = self._in_blocks(lambda rows: values(rows) + self._repulsion(rows), X)
         found = self._over_models(found) if self.ensemble else found
         return (found - self._paid_by_all(X)).to(X)
@@ -209,6 +215,8 @@ class PosteriorAcquisitionFunction(DecisionAcquisitionFunction, ABC):
         """A function of ``b x d_x`` at ``b x 1 x d_x``, in the dtype of the model."""
         dtype, num_contexts = self.posterior.dtype, len(self._contexts())
         graph = torch.is_grad_enabled() and X.requires_grad
+        # A graph keeps every intermediate result of b x n numbers until the gradient is
+        # taken.
         copies = _TEMPORARIES if graph else _WITHOUT_GRAPH
         (found,) = in_blocks(
             lambda rows: (function(rows),),
@@ -240,6 +248,8 @@ class PosteriorAcquisitionFunction(DecisionAcquisitionFunction, ABC):
                 "`sequential=True` to `optimize_acqf`; only the value of a single "
                 "batch can be asked for, without a gradient."
             )
+        # The value of a batch in BoTorch's sequential sense: each decision beside those
+        # before it as pending.
         rows, given = X.reshape(-1, X.shape[-1]), self.X_pending
         earlier = rows[:0] if given is None else given.to(rows)
         try:

@@ -151,6 +151,7 @@ class RobustFeasibility(DecisionAcquisitionFunction):
                 for member in model.models
                 for posterior in self._posteriors(only_model(cast(Model, member)))
             ]
+        # Each output is a constraint of its own: a unit vector picks it.
         transforms: list[PosteriorTransform | None] = [None]
         if model.num_outputs > 1:
             transforms = [
@@ -250,6 +251,9 @@ class RobustFeasibility(DecisionAcquisitionFunction):
     def _collapsed(
         self, X: Tensor, value: Callable[[Tensor, Tensor], Tensor]
     ) -> Tensor:
+        # Worst case of probabilities from their logs. Sets are homogeneous in the
+        # scores, so the largest is taken out as a factor: no underflow far from
+        # feasibility.
         log = self._log_feasible(X)  # b x n
         largest = log.amax(-1, keepdim=True)
         worst = value((log - largest).exp(), self.context_set.weights.to(log))
@@ -261,6 +265,8 @@ class RobustFeasibility(DecisionAcquisitionFunction):
         total = X.new_zeros(())
         for view in self._views:
             log = log_probability_of_feasibility(*view.at(X).moments())  # b (x S) x n
+            # Independent constraints: logs add up. The models of an ensemble are
+            # averaged as probabilities.
             total = total + (logmeanexp(log, dim=-2) if log.ndim > X.ndim else log)
         return total
 
@@ -296,6 +302,7 @@ def log_probability_of_feasibility(mean: Tensor, variance: Tensor) -> Tensor:
         ``...``, finite.
     """
     least = torch.finfo(variance.dtype).tiny
+    # P(g >= 0) = Phi(mu / sigma); log_ndtr keeps digits in the far tail.
     deviations = mean / variance.clamp_min(least).sqrt()
     return torch.special.log_ndtr(deviations.clamp(-_MOST_DEVIATIONS, _MOST_DEVIATIONS))
 
@@ -309,6 +316,8 @@ def _check_scales(ambiguity_set: AmbiguitySet, weights: Tensor) -> None:
     """Refuse a set with scores of its own: it says nothing about probabilities."""
     with torch.no_grad():
         levels = torch.tensor([[1.0], [2.0]]).to(weights)
+        # A homogeneous set doubles with the scores; one with a floor of its own does
+        # not.
         found = ambiguity_set.value(levels.expand(-1, len(weights)), weights)
     if (found[1] - 2 * found[0]).abs() > 1e-6:
         raise InputDataError(

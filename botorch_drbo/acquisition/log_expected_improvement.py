@@ -125,6 +125,8 @@ class qLogDistributionallyRobustNoisyExpectedImprovement(
         self.set_X_pending(X_pending)
 
     def _prepare(self) -> None:
+        # Smoothing and margin in units of the outcome, so that other units change
+        # nothing.
         variance = prior_variance(self.model, self.posterior_transform)
         self.smoothing = _SMOOTHING * math.sqrt(variance)
         self.margin = _MARGIN * math.sqrt(variance)
@@ -133,12 +135,15 @@ class qLogDistributionallyRobustNoisyExpectedImprovement(
 
     def _condition(self, pending: Tensor | None) -> None:
         with torch.no_grad():
+            # The paths are fixed, so what was tried is evaluated once for all.
             if self._tried is None:
                 tried = self._utilities(self.X_baseline)  # S x t
                 self._tried = tried.amax(-1, keepdim=True)
             super()._condition(pending)
             self._bar = self._tried
             if self._pending_utility is not None:
+                # Noisy EI: the bar of a path is the best of what was tried on that
+                # path, pending ones included, since on it their values are known.
                 self._bar = torch.maximum(self._tried, self._pending_utility)  # S x b
 
     def ranking(self, X: Tensor) -> Tensor:
@@ -158,6 +163,7 @@ class qLogDistributionallyRobustNoisyExpectedImprovement(
         if len(self.X_baseline) < _MANY_TRIED:
             return super().ranking(X)
         self._refresh(X)
+        # A shallow copy that shares the model and has every third path.
         some = copy.copy(self)
         some._modules = {**self._modules, "paths": self.paths.part(_EVERY)}
         rows = {name: getattr(self, name) for name in _OF_PATHS}
@@ -170,16 +176,21 @@ class qLogDistributionallyRobustNoisyExpectedImprovement(
 
     def _over_paths(self, best: Tensor) -> Tensor:
         bar = self._expand_like(self._bar, best)
+        # LogEI (Ament et al. 2023): a softplus with fat tails has a slope even where no
+        # path improves.
         return logmeanexp(log_fatplus(best - bar, tau=self.smoothing), dim=0)
 
     def _utility(
         self, values: Tensor, shared: Tensor, weights: Tensor, part: slice
     ) -> Tensor:
+        # Screening: the robust value needs a solver, an upper bound of it does not.
         bound = self.objective.upper_bound(values, weights)  # S x N
         if self._tried is None:
             return self._best_of(values, bound, weights)
+        # Only pairs of path and decision whose bound exceeds the bar are solved.
         hopeful = bound > self._tried[part].to(values)
         solved = self.objective(values[hopeful], weights)
+        # What cannot improve keeps a value below the bar with the slope of the bound.
         return (bound - self.margin).masked_scatter(hopeful, solved)
 
     def _best_of(self, values: Tensor, bound: Tensor, weights: Tensor) -> Tensor:
@@ -189,6 +200,8 @@ class qLogDistributionallyRobustNoisyExpectedImprovement(
         above what was found.
         """
         found = torch.full_like(bound, -torch.inf)
+        # Branch and bound: the most promising decisions first, then all whose bound
+        # exceeds the best of them.
         few = bound.topk(min(_FEW, bound.shape[-1]), -1).indices
         wanted = torch.zeros_like(bound, dtype=torch.bool).scatter(-1, few, True)
         found = found.masked_scatter(wanted, self.objective(values[wanted], weights))

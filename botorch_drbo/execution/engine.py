@@ -87,6 +87,8 @@ class Engine(Generic[Key]):
     ) -> None:
         self._retries = retries
         self._answered = False  # whether any worker has ever answered
+        # For each key its future, its arguments (to submit it again) and the attempts
+        # so far.
         self._calls: dict[Key, tuple[Future, tuple[object, ...], int]] = {}
         self.ready: dict[Key, Outcome] = {}
         """What is over and not dropped yet, as it was found."""
@@ -123,6 +125,8 @@ class Engine(Generic[Key]):
         else:
             assert self._executor is not None
             try:
+                # A label that is never repeated: dask returns the old result of a call
+                # that looks the same.
                 future = self._executor.submit(
                     attempt, self._function, arguments, uuid.uuid4().hex
                 )
@@ -139,6 +143,8 @@ class Engine(Generic[Key]):
         self.look()
         while self._calls and not self.ready:
             time.sleep(pause)
+            # Polling with growing pauses: executors have no common way to wait for any
+            # of many.
             pause = min(1.5 * pause, _LONGEST)
             self.look()
 
@@ -153,8 +159,12 @@ class Engine(Generic[Key]):
             if not future.done():
                 continue
             try:
+                # An error of the function comes back as an outcome: what is raised here
+                # is the loss of a worker.
                 found = future.result()
             except (Exception, asyncio.CancelledError) as error:
+                # A worker dies of memory or of its machine: the same call may well
+                # succeed elsewhere.
                 if tried <= self._retries:
                     self._start(key, arguments, tried)
                     continue
@@ -168,9 +178,13 @@ class Engine(Generic[Key]):
     def _lost(self, key: Key, error: BaseException, tried: int) -> Raised:
         times = "once" if tried == 1 else f"{tried} times"
         text = f"The call was lost {times}, the last time by {summary(error)}"
+        # Other calls have come back, so this one is to blame: it is a failure like
+        # others.
         if self._answered:
             return Raised(text, text)
         processes = self._processes
+        # If the function was loaded, it is the call that kills its worker: the caller
+        # can drop it.
         is_loaded = processes is not None and processes.has_loaded
         raise NoAnswerError(
             f"{text} No call has come back from any worker yet. See what the workers "

@@ -76,18 +76,25 @@ class Equalities:
             j: in_units(bounds.new_tensor(v), (0,) if j in logarithms else ()).numpy()
             for j, v in values.items()
         }
+        # Two inequalities that meet are an equality, and so are many that leave no
+        # room: which ones is found by linear programs, not read off their form.
         program = Program(weights, least, box.numpy())
+        # A point satisfies all with room to spare: the set has an interior, and no sum
+        # is fixed.
         if program.room > _FLAT:
             return None
         used = [i for i in range(len(least)) if program.room_of(i) <= _FLAT]
         A, b = weights[used], least[used]
         while True:
+            # A column that can take a single value only is fixed by a further equality,
+            # which may fix others: until none is left.
             A, b, dependent = _echelon(A, b, program.side, listed, logarithms)
             free = [j for j in range(bounds.shape[-1]) if j not in dependent]
             ends = {j: program.ends(j, listed.get(j)) for j in free}
             points = [j for j in free if ends[j][0] == ends[j][1]]
             if not points:
                 break
+            # The equality `u_j = value`, a row of the identity.
             A = np.vstack([A, np.eye(bounds.shape[-1])[points]])
             b = np.append(b, [ends[j][0] for j in points])
         left = bounds.new_tensor([ends[j] for j in free]).reshape(-1, 2).mT
@@ -111,6 +118,8 @@ class Equalities:
 
         Those that follow may leave their bounds.
         """
+        # `A` is in echelon form: each dependent column stands in one row, with weight
+        # one.
         columns = dict(zip(self.free, F.unbind(-1), strict=True))
         free = list(self.free)
         units = torch.stack(
@@ -126,6 +135,8 @@ class Equalities:
         """The most by which decisions ``n x d_x`` miss a sum, of its terms, ``n``."""
         terms = in_units(X, self.logarithms).unsqueeze(-2) * self.weights.to(X)
         sums = self.sums.to(X)
+        # Relative error: what a sum of these terms loses by rounding is in proportion
+        # to it.
         size = sums.abs() + terms.abs().sum(-1)  # n x m
         gaps = (terms.sum(-1) - sums).abs() / size.clamp_min(torch.finfo(X.dtype).tiny)
         return gaps.amax(-1)
@@ -144,8 +155,11 @@ class Equalities:
         loose = torch.ones_like(X, dtype=torch.bool)
         loose[:, list(held)] = False
         (lower, upper), slack = bounds, _ROUNDING * (bounds[1] - bounds[0])
+        # Columns at a bound stay there if they can: an active bound is usually meant.
         low, high = loose & (X - lower <= slack), loose & (upper - X <= slack)
         X = torch.where(low, lower, torch.where(high, upper, X))
+        # First without the columns at bounds; if that does not do, with all that may
+        # move.
         X = self._moved(X, bounds, loose & ~low & ~high)
         return self._moved(X, bounds, loose)
 
@@ -153,6 +167,8 @@ class Equalities:
         """The same by moves in ``n x d_x`` columns, each until it meets a bound."""
         box = in_units(bounds, self.logarithms)
         A, side = self.weights.to(X), box[1] - box[0]
+        # Projection with an active set: a column that would leave the box stops at its
+        # bound and moves no more. A pass that leaves a gap has stopped one at least.
         for _ in range(X.shape[-1]):
             wrong = self.missed(X) > torch.finfo(X.dtype).eps
             if not wrong.any():
@@ -160,6 +176,8 @@ class Equalities:
             units = in_units(X, self.logarithms)
             gap = (self.sums.to(X) - units @ A.mT).unsqueeze(-1)  # n x m x 1
             scale = side * moves  # n x d_x
+            # The least change in sides of the box that closes the gap: a pseudoinverse,
+            # since sums may depend on the same columns.
             inverse = torch.linalg.pinv(A * scale.unsqueeze(-2))  # n x d_x x m
             ends = units + scale * (inverse @ gap).squeeze(-1)
             at = ends.clamp(*box)
@@ -191,6 +209,8 @@ class Program:
 
     def __init__(self, weights: Array, least: Array, box: Array) -> None:
         self._box, self.side = box, box[1] - box[0]
+        # Scaled to the unit cube, and each row to a largest weight of one: solvers have
+        # absolute tolerances.
         rows = weights * self.side
         size = np.abs(rows).max(-1)
         self._rows = rows / size[:, None]
@@ -202,6 +222,8 @@ class Program:
             b_ub=-self._least,
             bounds=[*self._sides, (None, None)],
         ).fun
+        # What rounding made infeasible by less than the tolerance is moved to be
+        # feasible.
         self._least += min(self.room, 0.0)  # what rounding took
 
     @property
@@ -215,6 +237,7 @@ class Program:
     def ends(self, j: int, values: Array | None) -> tuple[float, float]:
         """The smallest and the largest value of a column; equal if it has one only."""
         lower, upper = self._box[:, j].tolist()
+        # No constraint on the column: its bounds stay the same to the bit.
         if not self._rows[:, j].any():
             return lower, upper
         axis = np.eye(len(self.side))[j]
@@ -244,6 +267,8 @@ def contradiction(weights: Array, least: Array, box: Array) -> list[int]:
 
     if not impossible(rows):
         return []
+    # Deletion filter: what is not needed for the contradiction is left out, and what
+    # remains is an irreducible infeasible subset.
     for i in range(len(least)):
         rest = [row for row in rows if row != i]
         rows = rest if impossible(rest) else rows
@@ -267,6 +292,8 @@ def _echelon(
     size = np.abs(A * side).max(-1, keepdims=True)
     dependent: list[int] = []
 
+    # The pivot: columns of any number before logarithms before listed values, so that
+    # what is solved for can take the value; then the largest, for rounding.
     def order(place: tuple[int, int]) -> tuple[int, float, int]:
         i, j = place
         if j in values:
@@ -275,11 +302,15 @@ def _echelon(
 
     while True:
         k = len(dependent)
+        # Elimination leaves rounding errors where there should be zeros: they are no
+        # pivots.
         A[np.abs(A * side) <= _ZERO * size] = 0.0
         places = [(k + int(i), int(j)) for i, j in np.argwhere(A[k:])]
         if not places:
             return A[:k], b[:k], dependent
         i, j = min(places, key=order)
+        # Gauss-Jordan: swap the pivot row up, scale it to one, clear its column
+        # elsewhere.
         for array in (A, b, size):
             array[[k, i]] = array[[i, k]]
         b[k] /= A[k, j]

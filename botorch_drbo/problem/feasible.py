@@ -37,6 +37,8 @@ def feasible(space: SearchSpace, X: Tensor, missed: float = TOLERANCE) -> Tensor
     """
     kept = torch.ones(len(X), dtype=torch.bool, device=X.device)
     for indices, coefficients, rhs in space.inequality_constraints:
+        # Relative to the terms of the sum: they lose digits in proportion to their
+        # size.
         terms = X[:, indices] * coefficients  # n x k
         slack = TOLERANCE * (abs(rhs) + terms.abs().sum(-1))
         kept &= terms.sum(-1) >= rhs - slack
@@ -77,6 +79,7 @@ def joint_sample(space: SearchSpace, num: int, seed: int) -> Tensor:
 
 def all_decisions(space: SearchSpace) -> Tensor | None:
     """Every decision that may be taken, ``m x d_x``; None if there are too many."""
+    # With equalities only the free columns are listed; the others follow from them.
     free = free_space(space)
     values = free.values
     sizes = [len(values[j]) for j in values]
@@ -102,6 +105,8 @@ def allowed(space: SearchSpace, free: SearchSpace, rows: Tensor) -> Tensor:
     kept = feasible(free, F := free.snap(F))
     X = F
     if space.equalities is not None:
+        # Solving for the dependent columns loses digits, and snapping moves them: the
+        # sums are put right once more, and checked.
         X = settled(space, space.snap(space.equalities.lifted(F)))
         kept &= space.equalities.missed(X) <= EXACT
     return torch.cat([X, space.snap_contexts(C)] if C.shape[-1] else [X], dim=-1)[kept]
@@ -127,15 +132,19 @@ def free_space(space: SearchSpace) -> SearchSpace:
         return space
     free = list(equalities.free)
     logarithms = [i for i, j in enumerate(free) if j in equalities.logarithms]
+    # The box of the free columns in the units of the sums, in which constraints are
+    # linear.
     lowest, highest = in_units(equalities.bounds, logarithms)
     linear: list[tuple[Tensor, Tensor, float]] = []
     functions: list[Callable[[Tensor], Tensor]] = []
     for weights, least, size in _of_free(space, equalities):
+        # Interval arithmetic: the least that a weighted sum can be in the box.
         smallest = torch.where(weights > 0, lowest, highest) @ weights
         size += float(weights.abs() @ torch.maximum(highest, -lowest).abs())
         if smallest >= least - EXACT * size:
             continue  # it always holds
         indices = weights.nonzero().flatten()
+        # A sum of exponentials is no linear function of what the search sees.
         if set(indices.tolist()) & set(logarithms):
             functions.append(
                 lambda F, w=weights, b=least, s=size: (
@@ -145,9 +154,11 @@ def free_space(space: SearchSpace) -> SearchSpace:
         else:
             linear.append((indices, weights[indices], least))
     lifted = equalities.lifted
+    # Constraints of all columns become constraints of the free ones by substitution.
     functions += [
         lambda F, g=g: g(lifted(F)) for g in space.nonlinear_inequality_constraints
     ]
+    # A dependent column of listed values has to hit one of them.
     functions += [
         lambda F, j=j, values=space.values[j]: _on_list(lifted(F)[..., j], values)
         for j in equalities.dependent
@@ -181,6 +192,7 @@ def _of_free(
     free, dependent = list(equalities.free), list(equalities.dependent)
     lower, upper = in_units(space.bounds, equalities.logarithms)
     identity = torch.eye(space.d_x).to(lower)
+    # The bounds of the dependent columns become constraints of the free ones.
     rows = [(identity[j], float(lower[j])) for j in dependent]
     rows += [(-identity[j], -float(upper[j])) for j in dependent]
     rows += [
@@ -188,6 +200,7 @@ def _of_free(
         for indices, coefficients, rhs in space.inequality_constraints
     ]
     for row, least in rows:
+        # Gaussian elimination: the dependent columns are replaced by what they are.
         own = row[dependent]
         weights = row[free] - own @ equalities.weights[:, free]
         taken = own * equalities.sums
@@ -222,6 +235,8 @@ def _between(values: Sequence[float], lower: float, upper: float) -> Sequence[fl
 def _rows(space: SearchSpace, num: int, seed: int, *, joint: bool = False) -> Tensor:
     free = free_space(space)
     bounds = free.joint_bounds if joint else free.bounds
+    # Rejection: draw from the box, keep what is feasible, and draw eight times as many
+    # while that is too little.
     draws = max(64, num)
     while True:
         rows = allowed(space, free, sobol_in_box(draws, bounds, seed))
@@ -230,6 +245,8 @@ def _rows(space: SearchSpace, num: int, seed: int, *, joint: bool = False) -> Te
         if draws >= _MOST_DRAWS:
             break
         draws = min(8 * draws, _MOST_DRAWS)
+    # A small feasible set. If it is a polytope BoTorch walks in it (hit and run);
+    # otherwise boxes around what was found are drawn from.
     if free.nonlinear_inequality_constraints:
         further = _around(space, free, rows, num, seed)
     else:
@@ -246,6 +263,7 @@ def _rows(space: SearchSpace, num: int, seed: int, *, joint: bool = False) -> Te
             "where there are feasible decisions. Whole and listed numbers may not add "
             "up to what a constraint asks for."
         )
+    # Fewer decisions than asked for: they are repeated in turn.
     return rows[torch.arange(num, device=rows.device) % len(rows)]
 
 
@@ -263,6 +281,8 @@ def _around(
     half = _MOST_DRAWS ** (-1 / free.d_x)  # as far as the draws were apart, of a side
     found = [rows]
     for number in range(1, _MOST_ROUNDS + 1):
+        # Each round looks around all that is known, so that the sample can creep along
+        # a thin set.
         centres = torch.cat(found)[:, list(columns)]
         if not 0 < len(centres) < num:
             break
@@ -271,6 +291,8 @@ def _around(
         near = centres[torch.arange(len(points), device=rows.device) % len(centres)]
         points[:, : free.d_x] = (near + moves).clamp(*free.bounds)
         found.append(allowed(space, free, points))
+        # Most of a box of this size is infeasible: a smaller one around the same
+        # points.
         if len(found[-1]) < _DRAWS_AROUND // 16:
             half /= 2
     return torch.cat(found)[len(rows) :]

@@ -47,11 +47,13 @@ def best_by(
         The decision, ``d_x``, its value, and the probability that it is feasible.
     """
     space = state.space
+    # A list is evaluated, not searched.
     if candidates is not None:
         if chance is not None:
             return best_feasible(acqf, chance, space, candidates, None)
         values = score(acqf, candidates)
         return candidates[values.argmax()], values.max(), None
+    # Rounding may have put what was told a little outside of the bounds.
     tried = state.history.X.unique(dim=0).clamp(space.bounds[0], space.bounds[1])
     tried = tried[feasible(space, tried)]
     if chance is not None:
@@ -62,6 +64,7 @@ def best_by(
     if len(tried):
         start = best_of_many(acqf, tried).reshape(1, 1, -1)
     maxima, values = maximise(acqf, space, effort, start)
+    # The search ran in the unit cube: the way back rounds.
     maxima = maxima.clamp(space.bounds[0], space.bounds[1])
     best = values.argmax()
     return maxima[best], values[best], None
@@ -85,6 +88,8 @@ def incumbents(
     """
     tried = state.history.X.unique(dim=0)
     values = score(objective, tried)
+    # By the models, not by what was measured: one lucky trial does not make a decision
+    # safe.
     reached = chance.probability(tried) >= chance.level
     if not reached.any():
         reached[values.argmin()] = True
@@ -115,17 +120,26 @@ def best_worst_case(
         The decision, ``d_x``, its value, the probability that it meets the
         constraints, and the contexts on which it has the best worst case.
     """
+    # The exchange method of semi-infinite programming (Blankenship and Falk 1976): a
+    # maximum of a minimum over infinitely many contexts. Solve it for a list of
+    # contexts, find the worst ones for that solution, add them, and solve again.
     contexts, ball = problem.on_a_full_list(state.seed)
     for _ in range(_MAX_ROUNDS):
         objective = UncertaintyObjective(ball)
         acqf = DistributionallyRobustUCB(state.model, 0.0, contexts, objective)
+        # Restricted problem: its value is an upper bound, since contexts are missing
+        # from the minimum.
         x, value, reached = best_by(acqf, state, chance, candidates, effort)
         mean = mean_at(state.model, x)
         with torch.no_grad():
             values = mean(contexts.points)
+        # Separation oracle: the worst distribution for this decision, over the whole
+        # box.
         harder, robust = worst_case(problem, mean, seed=state.seed)
+        # Both bounds agree up to a share of the range: no context off the list matters.
         if value - robust.value <= _GAIN * (values.max() - values.min()):
             break
+        # The cut joins the list, with reference weight zero.
         contexts = with_unlisted(contexts, harder.points)
         ball = problem.ball(contexts.points)
     return x, value, reached, contexts

@@ -81,6 +81,8 @@ class ChanceConstraint:
     def feasibility(self) -> RobustFeasibility:
         """The robust probability on the list."""
         reference = self.problem.contexts.weights
+        # The contexts that fill the box have no reference weight: only the adversary
+        # may use them.
         weights = pad(reference, (0, len(self.points) - len(reference)))
         return RobustFeasibility(
             self.model, ContextSet(self.points, weights), self.problem.ball(self.points)
@@ -93,6 +95,8 @@ class ChanceConstraint:
 
     def excess(self, X: Tensor) -> Tensor:
         """By how much decisions ``n x d_x`` exceed the aim, on a log scale, ``n``."""
+        # A log is smooth where probabilities are tiny, and its slope leads out of
+        # there.
         return self.feasibility(X.unsqueeze(-2)) - math.log(self.aim)
 
     def robust_probability(self, x: Tensor) -> tuple[ContextSet, RobustValue]:
@@ -101,6 +105,7 @@ class ChanceConstraint:
         each = [moments_at(cast(Model, member), x) for member in self.model.models]
 
         def probability(contexts: Tensor) -> Tensor:  # m x d_c -> m, differentiable
+            # Constraints are modelled independently: probabilities multiply.
             logs = [
                 log_probability_of_feasibility(*moments(contexts)) for moments in each
             ]
@@ -155,17 +160,27 @@ def best_feasible(
         no decision is found to reach the level, the one with the largest probability.
     """
     known = _searched(acqf, chance, space, rows, effort)
+    # Exchange method (Blankenship and Falk 1976): the list of contexts bounds the
+    # probability of each row from above. The best row is checked over the whole box,
+    # and its worst contexts join the list.
     upper_bound = rows.new_ones(len(known.rows))
     for num in count(1):  # each round rules a row out, or is the last one
         probability = known.probability.minimum(upper_bound)
+        # Rows that the list already rules out are no candidates.
         values = torch.where(probability >= chance.level, known.values, -torch.inf)
         reached = bool(values.isfinite().any())
+        # If no row reaches the level, the surest one is the answer.
         best = values.argmax() if reached else probability.argmax()
+        # Separation oracle: the probability over the box, which is never above that of
+        # the list.
         contexts, robust = chance.robust_probability(known.rows[best])
         if not reached or robust.value >= chance.level:
             break
+        # The row is ruled out even if the longer list should miss it, so the loop ends.
         upper_bound[best] = robust.value
         chance = chance.with_contexts(contexts)
+        # A longer list moves the feasible set, so the search is repeated; later rounds
+        # only judge what is known.
         if effort is not None and num < _MAX_ROUNDS:
             known = _searched(acqf, chance, space, rows, effort)
             upper_bound = rows.new_ones(len(known.rows))
@@ -226,6 +241,8 @@ def _searched(
         )
         return _Judged.of(acqf, chance, ends)
 
+    # Two ascents: for the probability if nothing reaches the aim, then for the value
+    # among what does.
     rows = torch.cat([rows, sample(space, effort.raw_samples, effort.seed)])
     known = _Judged.of(acqf, chance, rows)
     if not (known.probability >= chance.aim).any():
@@ -235,6 +252,7 @@ def _searched(
     reached = known.probability >= chance.aim
     if not reached.any():
         return known
+    # The level is a nonlinear constraint like those of the user, on a log scale.
     constraints = (*space.nonlinear_inequality_constraints, chance.excess)
     within = replace(space, nonlinear_inequality_constraints=constraints)
     rank = torch.where(reached, known.values, -torch.inf)

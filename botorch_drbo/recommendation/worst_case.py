@@ -55,9 +55,13 @@ def worst_case(
     """
     given, reference = problem.contexts.points, problem.contexts.weights
     with torch.no_grad():
+        # A finite list is one solve of the set.
         if problem.box is None:
             robust = problem.ball(given).worst_case(score(given), reference)
             return problem.contexts, robust
+        # Column generation (Dantzig and Wolfe): a distribution on the box is a convex
+        # program with a variable for each context. It is solved on a list, and contexts
+        # join the list that would lower it.
         sample = listed(problem, seed)
         sampled = score(sample)
         points, values = sample, sampled
@@ -69,18 +73,24 @@ def worst_case(
             ball = problem.ball(points)
             robust = ball.worst_case(values, weights)
             prices = ball.prices(robust, weights)
+            # Reduced cost of a context: its score plus what the dual prices charge for
+            # moving mass to it. Below the least on the list it lowers the worst case.
             cost = _ReducedCost(
                 prices.coefficients, points[prices.anchors], problem.between
             )
             target = cost(points, values).amin(-1, keepdim=True) - least_gain
             # Columns without mass leave the list: the minimum stays the same.
+            # The reference atoms stay whatever their weight: the set is defined around
+            # them.
             basic = robust.weights != 0
             basic[: len(given)] = True
             points, weights, values = points[basic], weights[basic], values[basic]
             robust = replace(robust, weights=robust.weights[basic])
             result = ContextSet(points, weights), robust
+            # A round that hardly lowered the value is the last one.
             if previous - robust.value < least_gain:
                 break
+            # Of a minimisation: each round is an upper bound of the infimum.
             previous = robust.value
             # Pricing problem: contexts of lower reduced cost than any on the list.
             new = _improving_columns(
@@ -120,9 +130,12 @@ def _improving_columns(
 ) -> Tensor:
     """Contexts of a reduced cost below the target (``K x 1``), ``k x d_c``."""
     lower, side = box[0], box[1] - box[0]
+    # For a Wasserstein ball there is a reduced cost for each atom of the reference,
+    # since mass moves from it; for other sets there is one.
     costs = cost(sample, sampled)  # K x m
     num_starts = max(1, _NUM_STARTS // len(costs))
     is_continuous = torch.ones_like(side)
+    # Multiplying slopes by zero holds a column fixed.
     is_continuous[[*problem.categories, *problem.fixed]] = 0.0  # no slope, or no way
     starts = costs.topk(
         min(num_starts, costs.shape[-1]), largest=False
@@ -138,13 +151,16 @@ def _improving_columns(
             (slopes,) = torch.autograd.grad(costs.sum(), unit)
         return costs.detach(), slopes * is_continuous
 
+    # A side of no width is a known context: every number maps to its single value.
     width = torch.where(side > 0, side, 1.0)  # a reference without spread has none
     unit = ((sample[starts] - lower) / width).clamp(0.0, 1.0)
+    # The usual distance of neighbours in the sample: the first step of a descent.
     spacing = len(sample) ** (-1.0 / len(side))
     if is_continuous.any():
         unit, costs = _descend(evaluate, unit, spacing)
     else:
         costs = costs.gather(-1, starts)
+    # Best first, so that of contexts in one cell the best one is kept.
     gain, order = (target - costs).flatten().sort(descending=True, stable=True)
     unit = unit.flatten(0, 1)[order[gain > 0]]
     return snapped(
@@ -169,9 +185,12 @@ def _descend(
         at_bound = ((unit <= 0) & (slopes > 0)) | ((unit >= 1) & (slopes < 0))
         slopes = slopes.masked_fill(at_bound, 0.0)
         norm = torch.linalg.vector_norm(slopes, dim=-1, keepdim=True)
+        # A step has a length of its own, whatever the size of the slope: scores have
+        # any unit.
         step = length * slopes / torch.where(norm > 0, norm, 1.0)
         trial = (unit - step).clamp(0.0, 1.0)
         trial_costs, trial_slopes = evaluate(trial)
+        # Trust region of each start: longer after success, much shorter after failure.
         accepted = trial_costs < costs
         costs = torch.where(accepted, trial_costs, costs)
         accepted = accepted.unsqueeze(-1)
@@ -186,5 +205,6 @@ def _distinct(unit: Tensor) -> Tensor:
     cells = (unit / _CELL).round()
     _, cell = cells.unique(dim=0, return_inverse=True)
     first = cell.new_full((len(unit),), len(unit))
+    # The lowest row number of each cell, without a loop.
     first = first.scatter_reduce(0, cell, torch.arange(len(unit)).to(cell), "amin")
     return unit[first[first < len(unit)].sort().values]

@@ -79,15 +79,20 @@ def maximise(
     Returns:
         ``r x d_x`` candidates, one for each start, and their ``r`` values.
     """
+    # Optimisers have absolute tolerances: they see the unit cube and values of order
+    # one.
     cube = InUnitCube(acqf, space.bounds)
     if rough is None:
         starts = _starts(cube, space, effort)
         if start is not None:
             starts = torch.cat([starts, cube.to_cube(start)])
     else:
+        # Two stages: many starts climb the cheap function, and only the ends that the
+        # true one ranks highest are climbed again.
         found, _ = maximise(rough, space, effort, start)
         best = score(acqf, found).topk(min(_LAST_STARTS, len(found))).indices
         starts = cube.to_cube(found[best]).unsqueeze(-2)
+    # Discrete columns and constraints have a search of their own.
     if not space.is_box:
         maxima = climb(
             cube,
@@ -104,17 +109,20 @@ def maximise(
         num_restarts=len(starts),
         batch_initial_conditions=starts,
         return_best_only=False,
+        # One decision at a time: batches are built greedily, with pending decisions.
         # Robust objectives have kinks, at which a line search may give up. Where it
         # stopped is a candidate all the same: no reason to start all over.
         retry_on_optimization_warning=False,
         options={"maxiter": effort.max_iterations, **_LINE_SEARCH},
     )
+    # The values are computed anew: those of the optimiser are in the units of the cube.
     maxima = cube.to_box(candidates).squeeze(-2)
     return maxima, score(acqf, maxima)
 
 
 def _starts(cube: InUnitCube, space: SearchSpace, effort: Effort) -> Tensor:
     """Hilltops of a sample of the space, ``r x 1 x d_x``, in the unit cube."""
+    # A Sobol set covers the cube more evenly than draws: fewer hills are missed.
     if space.is_box:
         unit = sobol(effort.raw_samples, space.d_x, effort.seed).to(space.bounds)
     else:

@@ -56,9 +56,11 @@ def climb(
     Returns:
         Decisions, ``m x d_x``; the starts are among them.
     """
+    # A short list of decisions needs no search: all of them are evaluated.
     enumerated = all_decisions(space)
     if enumerated is not None:
         return enumerated
+    # Elimination: columns that equalities determine are no variables of the search.
     if space.equalities is not None:  # the same with the columns that are free
         free, lifted = free_space(space), space.equalities.lifted
         within = InUnitCube(_Lifted(cube.acqf, lifted), free.bounds)
@@ -72,11 +74,14 @@ def climb(
         )
         return allowed(space, free, found)
     linear = _linear_in_cube(space) or None
+    # BoTorch steps through the values of a discrete column one by one. A range of very
+    # many values is searched as a number instead, and rounded at the end.
     wide_ranges = [
         j
         for j, values in space.discrete.items()
         if isinstance(values, range) and len(values) > _MAX_STEPS
     ]
+    # What is left: short lists, whose neighbours can be tried in turn, and categories.
     steps = {j: v for j, v in space.discrete.items() if j not in wide_ranges}
     stepwise = [*steps, *space.categories]
     # Alternating search: steps in the discrete variables, ascents in the others.
@@ -106,13 +111,17 @@ def climb(
             )
         found = found.reshape(-1, space.d_x)
     else:
+        # BoTorch has no alternating search under nonlinear constraints: discrete values
+        # stay as in each start, and SLSQP moves the others.
         groups = _by_discrete_values(starts, stepwise)
         ascents = [
             _ascent(cube, space, group, stepwise, linear, max_iterations)
             for group in groups
         ]
         found = torch.cat(ascents)
+    # The starts stay in: an ascent that was cut off may end below them.
     X = cube.to_box(torch.cat([found, starts.squeeze(-2)]))
+    # Rounding may leave the feasible set: what does is dropped, last of all.
     X = _rounded(space, X, wide_ranges)
     return X[feasible(space, X)]
 
@@ -140,12 +149,14 @@ def _ascent(
     max_iterations: int,
 ) -> Tensor:
     """From starts with the same discrete values, ``k x 1 x d_x`` to ``k x d_x``."""
+    # Nothing is continuous, so nothing can climb.
     if len(stepwise) == space.d_x:
         return starts.squeeze(-2)
     # Not by BoTorch's `fixed_features`: a nonlinear constraint then sees other columns
     # (0.18.1 puts the fixed values in twice).
     lower, upper = cube.bounds.clone()
     lower[stepwise] = upper[stepwise] = starts[0, 0, stepwise]
+    # BoTorch asks for constraints of one decision in the coordinates of the search.
     nonlinear = [
         (lambda u, g=g: g(cube.to_box(u).unsqueeze(0)).squeeze(0), True)
         for g in space.nonlinear_inequality_constraints
@@ -177,6 +188,8 @@ def _rounded(space: SearchSpace, X: Tensor, wide: list[int]) -> Tensor:
     constraint: in all combinations, or else all the lower and all the upper ones.
     """
     rows = [X]
+    # Both sides of each column are 2^k combinations: of many columns all go down, or
+    # all up.
     if len(wide) > _MAX_ROUNDED:
         rows += [X.floor(), X.ceil()]
         wide = []
@@ -199,8 +212,11 @@ def _bisected(
 
     Where a constraint has a kink an ascent often ends a little outside.
     """
+    # Of a feasible end the interval is [1, 1]: it stays where it is.
     lower = feasible(space, cube.to_box(ends)).unsqueeze(-1).to(ends)  # k x 1
     upper = torch.ones_like(lower)
+    # Invariant: the point at `lower` is feasible, that at `upper` is not known to be. A
+    # nonconvex set may have gaps between them, so this is a boundary, not the last one.
     for _ in range(_HALVINGS):
         middle = 0.5 * (lower + upper)
         is_feasible = feasible(space, cube.to_box(starts + middle * (ends - starts)))

@@ -45,9 +45,12 @@ def best_apart(
     gap, which is the best of all where each is taken.
     """
     lower, side = space.bounds[0], space.bounds[1] - space.bounds[0]
+    # A discrete column has to be equal: its next value is another decision.
     same = torch.full_like(side, SAME)
     same[list(space.values)] = 0.0
 
+    # The largest coordinate difference in sides of the box, to the nearest pending
+    # decision; one if there is none, zero of what has failed.
     def gap(points: Tensor) -> Tensor:  # n x d_x -> n
         gaps = torch.cdist(points / side, pending / side, p=torch.inf)
         for j in space.categories:  # indices know no distance
@@ -58,10 +61,14 @@ def best_apart(
             gaps = gaps.masked_fill(again, 0.0)
         return gaps
 
+    # The usual case: the maximum is apart already, and nothing has to be drawn.
     best = candidates[values.argmax()].unsqueeze(0)
     if gap(best) > SEPARATION:
         return best
+    # The maximum is taken. The second best place is near it, on the rim of what is too
+    # near, or on another hill: both are sampled.
     unit = sobol(num_samples, space.d_x, seed).to(lower)
+    # A failed decision forbids a smaller neighbourhood than a pending one.
     reaches = [SEPARATION, SAME] if len(failed) else [SEPARATION]
     around = [best + _NEIGHBOURHOOD * r * (2 * unit - 1) * side for r in reaches]
     nearby = torch.cat(around).clamp(lower, space.bounds[1])
@@ -75,8 +82,11 @@ def best_apart(
         global_sample = feasible_sample(space, num_samples, seed)
     sample = torch.cat([nearby, global_sample])
     with torch.no_grad():
+        # Sampled, not climbed: the slope leads back to the forbidden maximum.
         values = torch.cat([values, or_worst(acqf(sample.unsqueeze(-2)))])
     sample = torch.cat([candidates, sample])
+    # If nothing is far enough, what is farthest: in a crowded box an answer is still
+    # due.
     gaps = gap(sample)
     return best_of(sample, values, gaps > min(SEPARATION, gaps.max().item() - _TIE))
 

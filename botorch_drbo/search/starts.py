@@ -56,16 +56,23 @@ def hills(unit: Tensor, values: Tensor, num: int) -> Tensor:
         Row numbers, ``k`` with ``1 <= k <= num``.
     """
     num_samples, d_x = unit.shape
+    # A function may be minus infinity where a decision is infeasible beyond doubt.
     finite = values[values.isfinite()]
     # Minus infinity becomes a floor just below the lowest finite value.
     floor = math.nextafter(finite.min().item(), -math.inf) if len(finite) else 0.0
     height = values.double().nan_to_num(neginf=floor).tolist()
+    # Two neighbours for each side of each column make the graph connected enough for
+    # ridges, and few enough that a hill is still a local maximum.
     num_neighbours = min(2 * d_x + 2, num_samples - 1)
+    # A k-d tree: all distances of thousands of samples would take longer than the
+    # function.
     # The first neighbour of a point is itself.
     coordinates = unit.cpu().numpy()
     _, neighbours = KDTree(coordinates).query(coordinates, k=num_neighbours + 1)
     saddles = _saddles(height, neighbours.reshape(num_samples, -1).tolist())
     # Largest h + (h - s) first.
+    # Height alone would take all starts from one long ridge, prominence alone small
+    # bumps far below the best.
     best = sorted(saddles, key=lambda i: saddles[i] - 2 * height[i])
     return torch.tensor(best[:num], device=values.device)
 
@@ -89,8 +96,11 @@ def _saddles(height: list[float], neighbours: list[list[int]]) -> dict[int, floa
             i = parent[i]
         return i
 
+    # Sweep the level downwards: the superlevel set grows by one point at a time.
     for i in sorted(range(len(height)), key=lambda i: -height[i]):
+        # The components that this point touches: none is a birth, several are a merger.
         roots = {find(j) for j in neighbours[i] if parent[j] >= 0}
+        # A birth: until it meets a higher component its saddle is the lowest value.
         if not roots:
             saddles[i] = lowest
         parent[i] = max(roots, key=height.__getitem__, default=i)

@@ -50,6 +50,7 @@ class RBF:
 
     def value_and_slopes(self, squared: Array, shapes: Array) -> tuple[Array, Array]:
         """See ``Correlation``."""
+        # r^2 has a factor l^-2 for each column, so d exp(-r^2/2) / d log l_j = k r_j^2.
         value = np.exp(-0.5 * squared.sum(0))
         return value, value * squared
 
@@ -77,12 +78,15 @@ class ProductMatern:
 
     def value_and_slopes(self, squared: Array, shapes: Array) -> tuple[Array, Array]:
         """See ``Correlation``."""
+        # Half-integer smoothness: a polynomial in a = sqrt(2 nu) |z - z'| / l, times
+        # exp(-a).
         a = np.sqrt(2.0 * self.smoothness * squared)
         if self.smoothness == 1.5:
             polynomial, slope = 1.0 + a, a * a  # slope: -a d/da, times exp(a)
         else:
             polynomial = 1.0 + a + a * a / 3.0
             slope = a * a * (1.0 + a) / 3.0
+        # A product of exponentials is one exponential of the sum: one call of exp.
         value = polynomial.prod(0) * np.exp(-a.sum(0))
         return value, value * (slope / polynomial)
 
@@ -111,6 +115,7 @@ class RadialMatern:
 
     def value_and_slopes(self, squared: Array, shapes: Array) -> tuple[Array, Array]:
         """See ``Correlation``."""
+        # The same polynomial of the distance over all columns: not a product.
         a = np.sqrt(2.0 * self.smoothness * squared.sum(0))
         decay = np.exp(-a)
         if self.smoothness == 1.5:
@@ -136,9 +141,12 @@ class RationalQuadratic:
     def value_and_slopes(self, squared: Array, shapes: Array) -> tuple[Array, Array]:
         """See ``Correlation``."""
         alpha = shapes[0]
+        # A mixture of RBF kernels over Gamma distributed inverse squared lengthscales.
         excess = squared.sum(0) / (2.0 * alpha)
         value = (1.0 + excess) ** -alpha
         slopes = value / (1.0 + excess) * squared
+        # d k / d log alpha; log1p keeps digits where alpha is large and this is nearly
+        # an RBF.
         shape = alpha * value * (excess / (1.0 + excess) - np.log1p(excess))
         return value, np.concatenate([slopes, shape[None]])
 
@@ -176,6 +184,7 @@ class WithCategories:
         numbers, levels = self._numbers, list(self.categories)
         of_numbers, slopes = self.numbers.value_and_slopes(squared[numbers], shapes)
         of_levels, level_slopes = RBF().value_and_slopes(squared[levels], shapes)
+        # The product rule, column by column: each lengthscale belongs to one factor.
         joint = np.empty_like(squared)
         joint[numbers] = of_levels * slopes
         joint[levels] = of_numbers * level_slopes
@@ -184,6 +193,7 @@ class WithCategories:
     def kernel(self, lengthscales: Array, shapes: Array) -> Kernel:
         """See ``Correlation``."""
         levels = list(self.categories)
+        # A category has a lengthscale, repeated for each of its one-hot columns.
         each = np.repeat(lengthscales[levels], list(self.categories.values()))
         kernel = self._on(RBF().kernel(each, shapes), levels)
         if not self._numbers:
@@ -193,6 +203,8 @@ class WithCategories:
 
     def main_effects(self, variances: Array) -> list[Kernel]:
         """Of each category: ``a_v`` if the level is the same, otherwise nothing."""
+        # An RBF so short that two levels are uncorrelated: GPyTorch has no kernel of
+        # equality.
         apart = np.array([_APART])
         return [
             scaled(self._on(RBF().kernel(apart, apart[:0]), [variable]), variance)

@@ -108,10 +108,13 @@ class LogPosterior:
         if family.categories is not None:
             self._squared = data.squared_differences_of_variables.numpy()
             self._categories = list(data.categories)
+        # One-hot levels differ by 0 or 2 in squared distance: this is 1 for the same
+        # level, 0 for two.
         self._same = 1.0 - 0.5 * self._squared[self._categories]  # v x p
         self._outcomes = data.scaled_outcomes.numpy()
         given = data.scaled_noise
         self._given = None if given is None else given.numpy().clip(_LEAST_NOISE)
+        # Symmetric: each pair is computed once.
         self._pairs = np.triu_indices(len(self._outcomes), 1)
         d, shapes = len(self._squared), family.correlation.num_shapes
         mains = d + shapes
@@ -141,6 +144,8 @@ class LogPosterior:
         Returns:
             The hyper-parameters.
         """
+        # Logarithms make a positive number unconstrained, and densities nearly
+        # quadratic.
         values = np.exp(logarithms)
         d, shapes = len(self._squared), self.family.correlation.num_shapes
         mains, rest = np.split(values[d + shapes :], [len(self._categories)])
@@ -182,32 +187,44 @@ class LogPosterior:
         Returns:
             The density with its gradient, and the mean.
         """
+        # Rasmussen and Williams 2006, equations 5.8 and 5.9, with K = s R + sum_v a_v
+        # E_v + N: the interaction, the main effects of categories, the noise.
         lengthscales, shapes, scale, noise, mains = self.hyperparameters(logarithms)
         correlations, slopes = self.family.correlation.value_and_slopes(
             self._squared / np.square(lengthscales)[:, None], shapes
         )
         t, (i, j) = len(self._outcomes), self._pairs
+        # LAPACK works on columns: in this order nothing is copied.
         covariance = np.empty((t, t), order="F")
         covariance[i, j] = covariance[j, i] = scale * correlations + mains @ self._same
         given = np.zeros(t) if self._given is None else self._given
         prior = scale + mains.sum()
         covariance[np.diag_indices(t)] = prior + (given if noise is None else noise)
+        # Cholesky: half the work of an LU factorisation, and it tells whether K is
+        # positive definite.
         root, failed = _POTRF(covariance, lower=1)
         if failed:
             return Conditioned(-math.inf, np.zeros(self.size), 0.0, math.inf)
+        # The inverse itself, since every slope needs all of its entries.
         lower, _ = _POTRI(root, lower=1)
         precision = np.tril(lower) + np.tril(lower, -1).T
         y, mean, weight = self._outcomes, 0.0, precision.sum()
         if self.family.has_mean:
+            # Generalised least squares: the most likely constant mean.
             mean = (precision @ y).sum() / weight
         alpha = precision @ (y - mean)
         # d log p = tr(M dK) / 2
         M = np.outer(alpha, alpha) - precision
+        # The log determinant is twice the sum of the logs of the diagonal of the root.
         density = -0.5 * (y - mean) @ alpha - np.log(root.diagonal()).sum()
         if self.marginal and self.family.has_mean:
+            # The mean integrated out under a flat prior: one more determinant, that of
+            # the precision 1' K^-1 1.
             sums = precision.sum(0)
             M += np.outer(sums, sums) / weight
             density -= 0.5 * math.log(weight)
+        # M and dK are symmetric: half the trace of their product is the sum over the
+        # pairs above the diagonal, and half of that on it.
         upper, trace = M[i, j], 0.5 * M.diagonal().sum()
         gradient = [scale * (slopes @ upper), mains * (self._same @ upper + trace)]
         if self.family.outputscale is not None:
@@ -217,6 +234,7 @@ class LogPosterior:
         gradient = np.concatenate(gradient)
         if self.marginal:  # of the logarithms: their Jacobian
             density, gradient = density + logarithms.sum(), gradient + 1.0
+        # Maximum a posteriori: log priors of the numbers themselves add up.
         for part, prior in self._priors:
             value, slope = prior.log_density(logarithms[part])
             density += value.sum()

@@ -92,6 +92,7 @@ class HyperparameterDraws(Surrogate):
         models = []
         for logarithms in draws:
             found = posterior(logarithms)
+            # The mean was integrated out of the density: given the others it is normal.
             mean = generator.normal(found.mean, found.mean_precision**-0.5)
             models.append(model_with(data, posterior, logarithms, mean))
         return ModelEnsemble(models)
@@ -112,9 +113,12 @@ class HyperparameterDraws(Surrogate):
         Returns:
             ``num_draws x size``.
         """
+        # Importance sampling: Student t around each maximum as proposal, resampled by
+        # weights.
         proposals = _proposals(posterior, maxima(posterior, lengthscale))
         numbers = generator.integers(len(proposals), size=self.num_proposals)
         points = np.stack([proposals[number].draw(generator) for number in numbers])
+        # The prior is cut off where fits are: a draw outside has weight zero.
         lower, upper = np.array(ranges(posterior)).T
         inside = ((points >= lower) & (points <= upper)).all(-1)
         densities = [
@@ -122,10 +126,14 @@ class HyperparameterDraws(Surrogate):
             for point, possible in zip(points, inside, strict=True)
         ]
         proposed = np.stack([proposal.log_density(points) for proposal in proposals])
+        # Weights of the mixture of all proposals, not of the one that drew: they are
+        # bounded where maxima overlap.
         weights = np.array(densities) - logsumexp(proposed, axis=0)
         if not np.isfinite(weights).any():  # a few proposals, all of them out of reach
             return np.repeat(proposals[0].centre[None], self.num_draws, 0)
         shares = np.exp(weights - logsumexp(weights))
+        # Systematic resampling: one uniform number for all draws, which varies less
+        # than a number for each.
         places = (np.arange(self.num_draws) + generator.uniform()) / self.num_draws
         chosen = np.searchsorted(shares.cumsum(), places)
         return points[chosen.clip(max=len(points) - 1)]
@@ -138,6 +146,7 @@ class _StudentT(NamedTuple):
     root: Array
 
     def draw(self, generator: np.random.Generator) -> Array:
+        # Student t: a normal number over the root of a chi-squared one.
         scale = (generator.chisquare(_DEGREES) / _DEGREES) ** -0.5
         return self.centre + scale * self.root @ generator.normal(size=len(self.root))
 
@@ -152,6 +161,7 @@ class _StudentT(NamedTuple):
 def _proposals(posterior: LogPosterior, found: Sequence[Array]) -> list[_StudentT]:
     """Around each maximum, as wide as the posterior is there."""
     centres: list[Array] = []
+    # Two starts often end in the same maximum, which would count twice.
     for centre in found:
         if all(np.linalg.norm(centre - other) > _APART for other in centres):
             centres.append(centre)
@@ -161,6 +171,7 @@ def _proposals(posterior: LogPosterior, found: Sequence[Array]) -> list[_Student
 def _root(posterior: LogPosterior, centre: Array) -> Array:
     """Of one over the curvature of the density, where that is not too flat."""
     steps = _STEP * np.eye(len(centre))
+    # Central differences of an exact gradient: errors of the square of the step.
     hessian = np.stack(
         [
             (posterior(centre + step).gradient - posterior(centre - step).gradient)
@@ -168,5 +179,6 @@ def _root(posterior: LogPosterior, centre: Array) -> Array:
             for step in steps
         ]
     )
+    # Flat directions, and those that curve upwards, have a bounded width.
     curvature, axes = np.linalg.eigh(-0.5 * (hessian + hessian.T))
     return axes / np.sqrt(curvature.clip(min=_WIDEST**-2))

@@ -49,6 +49,8 @@ def fit_rows(
     t = len(data.inputs)
     if t <= max_exact:
         return fit(data)
+    # Hyper-parameters are few: a sample of rows determines them almost as well as all,
+    # at a cost of the cube of their number.
     num = min(NUM_FITTED, max_exact)
     warnings.warn(
         f"There are more than {max_exact:,} {data.noun} (`max_exact`): "
@@ -59,6 +61,8 @@ def fit_rows(
         InputDataWarning,
         stacklevel=3,
     )
+    # Then all rows are used with these hyper-parameters, by a kernel of low rank: the
+    # cost is linear in the number of rows.
     return each_member(
         fit(data.sample(num)),
         lambda member: _of_all_rows(cast(SingleTaskGP, member), data),
@@ -69,6 +73,7 @@ def _of_all_rows(fitted: SingleTaskGP, data: ModelData) -> SingleTaskGP:
     """The same hyper-parameters, and all rows, summed up at inducing points."""
     kernel = cast(Kernel, fitted.covar_module)
     likelihood = fitted.likelihood
+    # Chosen from the rows that were fitted: greedily where the variance is largest.
     points = inducing_points(fitted, NUM_INDUCING)
     model = data.model(
         mean_module=fitted.mean_module,
