@@ -202,8 +202,8 @@ class qLogDistributionallyRobustNoisyExpectedImprovement(
         found = torch.full_like(bound, -torch.inf)
         # Branch and bound: the most promising decisions first, then all whose bound
         # exceeds the best of them.
-        few = bound.topk(min(_FEW, bound.shape[-1]), -1).indices
-        wanted = torch.zeros_like(bound, dtype=torch.bool).scatter(-1, few, True)
+        promising = bound.topk(min(_FEW, bound.shape[-1]), -1).indices
+        wanted = torch.zeros_like(bound, dtype=torch.bool).scatter(-1, promising, True)
         found = found.masked_scatter(wanted, self.objective(values[wanted], weights))
         wanted = (bound > found.amax(-1, keepdim=True)) & ~wanted
         return found.masked_scatter(wanted, self.objective(values[wanted], weights))

@@ -204,8 +204,10 @@ class PathwiseBatchAcquisitionFunction(DecisionAcquisitionFunction, ABC):
         if not whole:
             # Each block computes anew what the contexts are to its paths. Few paths, so
             # that this stays in the processor's cache.
-            few = CACHE_BYTES // (_BYTES * self.paths.num_features * len(contexts))
-            num_paths = max(1, min(S, few, most // max(1, len(rows))))
+            paths_in_cache = CACHE_BYTES // (
+                _BYTES * self.paths.num_features * len(contexts)
+            )
+            num_paths = max(1, min(S, paths_in_cache, most // max(1, len(rows))))
 
         def utilities(first: int) -> Tensor:  # N x num_paths
             part = slice(first, first + num_paths)

@@ -94,8 +94,8 @@ def command(app: typer.Typer) -> Callable[[Callable[..., None]], Callable[..., N
         def called(**given: Any) -> None:
             with _errors():
                 if shared:
-                    told = {name: given.pop(name) for name in names}
-                    given[shared[0]] = Options(**told)
+                    chosen = {name: given.pop(name) for name in names}
+                    given[shared[0]] = Options(**chosen)
                 getattr(import_module(_ACTIONS), function.__name__)(**given)
 
         called.__dict__["__signature__"] = inspect.Signature(spread)

@@ -221,5 +221,5 @@ def _described(options: Options, file: CsvFile) -> tuple[Description, list[str]]
         "radius": parse_radius(options.radius) if options.radius else None,
         "status": options.status,
     }
-    told = {name: value for name, value in given.items() if value is not None}
-    return replace(description, **told), notes
+    overrides = {name: value for name, value in given.items() if value is not None}
+    return replace(description, **overrides), notes

@@ -72,7 +72,7 @@ def read_problem(path: Path, file: CsvFile) -> Description:
 
 def _text(path: Path, key: str, value: Toml) -> str:
     if not isinstance(value, str) or not value:
-        raise _wrong(path, key, value, 'a text, such as "yield"')
+        raise _refusal(path, key, value, 'a text, such as "yield"')
     return value
 
 
@@ -80,19 +80,19 @@ def _texts(path: Path, key: str, value: Toml) -> list[str]:
     found = value if isinstance(value, list) else [value]
     texts = [text for text in found if isinstance(text, str)]
     if len(texts) < len(found):
-        raise _wrong(path, key, value, f'texts, such as {key} = ["runoff <= 9"]')
+        raise _refusal(path, key, value, f'texts, such as {key} = ["runoff <= 9"]')
     return texts
 
 
 def _flag(path: Path, key: str, value: Toml) -> bool:
     if not isinstance(value, bool):
-        raise _wrong(path, key, value, "true or false")
+        raise _refusal(path, key, value, "true or false")
     return value
 
 
 def _number(path: Path, key: str, value: Toml) -> float:
     if not is_number(value):
-        raise _wrong(path, key, value, "a number")
+        raise _refusal(path, key, value, "a number")
     return float(value)
 
 
@@ -102,7 +102,7 @@ def _radius(path: Path, key: str, value: Toml) -> float | str | dict[str, float]
     if isinstance(value, dict):
         return {name: _number(path, f"{key}.{name}", v) for name, v in value.items()}
     if not is_number(value):
-        raise _wrong(path, key, value, 'a number, "spread", "sd" or {NAME = SIZE}')
+        raise _refusal(path, key, value, 'a number, "spread", "sd" or {NAME = SIZE}')
     return float(value)
 
 
@@ -123,7 +123,7 @@ _KEYS: Mapping[str, Callable[[Path, str, Toml], object]] = {
 
 def _variables(path: Path, table: str, given: Toml) -> dict[str, Variable]:
     if not isinstance(given, dict):
-        raise _wrong(path, table, given, f"a table: [{table}], and a line for each")
+        raise _refusal(path, table, given, f"a table: [{table}], and a line for each")
     return {name: _variable(path, table, name, value) for name, value in given.items()}
 
 
@@ -135,14 +135,14 @@ def _variable(path: Path, table: str, name: str, given: Toml) -> Variable:
         above = ""
         if name in _KEYS:
             above = f" If it is the problem's key `{name}`, write it above the tables."
-        raise _wrong(path, key, given, _HELP, above)
+        raise _refusal(path, key, given, _HELP, above)
     ((kind, values),) = given.items()
     kinds = {**_BOUNDS, **_LISTS}
     if kind not in kinds:
         near = did_you_mean(kind, kinds)
-        raise _wrong(path, key, given, _HELP, f" There is no kind {kind}.{near}")
+        raise _refusal(path, key, given, _HELP, f" There is no kind {kind}.{near}")
     if not isinstance(values, list) or (kind in _BOUNDS and len(values) != 2):
-        raise _wrong(path, key, given, _HELP)
+        raise _refusal(path, key, given, _HELP)
     try:
         if kind in _BOUNDS:
             return _BOUNDS[kind](*values)
@@ -151,7 +151,7 @@ def _variable(path: Path, table: str, name: str, given: Toml) -> Variable:
         raise InputDataError(f"{path}, {key}: {error}") from error
 
 
-def _wrong(
+def _refusal(
     path: Path, key: str, value: Toml, instead: str, more: str = ""
 ) -> InputDataError:
     return InputDataError(

@@ -109,8 +109,8 @@ def is_number(value: object, what: str, rule: OutsideRule) -> bool:
     """Whether a measurement is a number that a model can take."""
     try:
         outcome(value, what)
-    except InputDataError as wrong:
-        rule.refuse_or_warn(wrong, UNMEASURED)
+    except InputDataError as refusal:
+        rule.refuse_or_warn(refusal, UNMEASURED)
         return False
     return True
 

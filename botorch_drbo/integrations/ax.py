@@ -334,12 +334,12 @@ def _constraints_told(
             f"{list(raw_data)}.{did_you_mean(missing[0], raw_data)}"
         )
         OutsideRule("skip").refuse_or_warn(error, UNMEASURED)
-    told = {
+    means = {
         name: _mean_and_error(raw_data[name])[0] for name in metrics if name in raw_data
     }
     return {
         name: mean
-        for name, mean in told.items()
+        for name, mean in means.items()
         if is_number(mean, f"{name!r} in `raw_data`", rule)
     }
 
@@ -352,8 +352,8 @@ def _is_of_use(mean: object, error: object, rule: OutsideRule) -> bool:
             raise InputDataError(
                 f"The standard error in `raw_data` must not be negative, got {error}."
             )
-    except InputDataError as wrong:
-        rule.refuse_or_warn(wrong, FAILED)
+    except InputDataError as refusal:
+        rule.refuse_or_warn(refusal, FAILED)
         return False
     return True
 

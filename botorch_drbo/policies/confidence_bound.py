@@ -52,8 +52,8 @@ class ConfidenceBound(ObjectivePolicy):
     ) -> AcquisitionFunction:
         r"""The objective of the confidence bound."""
         model, beta = current_bound(self.beta, state.model, state.history)
-        wrong = self.misspecification
-        return self._bound(model, beta, wrong, state, adversary, X_pending)
+        misspecification = self.misspecification
+        return self._bound(model, beta, misspecification, state, adversary, X_pending)
 
     def exploiting(
         self, state: FittedRound, adversary: Adversary

@@ -170,8 +170,8 @@ class Equalities:
         # Projection with an active set: a column that would leave the box stops at its
         # bound and moves no more. A pass that leaves a gap has stopped one at least.
         for _ in range(X.shape[-1]):
-            wrong = self.missed(X) > torch.finfo(X.dtype).eps
-            if not wrong.any():
+            unsettled = self.missed(X) > torch.finfo(X.dtype).eps
+            if not unsettled.any():
                 break
             units = in_units(X, self.logarithms)
             gap = (self.sums.to(X) - units @ A.mT).unsqueeze(-1)  # n x m x 1
@@ -183,7 +183,7 @@ class Equalities:
             at = ends.clamp(*box)
             for j in self.logarithms:
                 at[:, j] = at[:, j].log()
-            X = torch.where(wrong.unsqueeze(-1) & moves, at.clamp(*bounds), X)
+            X = torch.where(unsettled.unsqueeze(-1) & moves, at.clamp(*bounds), X)
             moves = moves & (ends >= box[0]) & (ends <= box[1])
         return X
 

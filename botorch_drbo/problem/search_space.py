@@ -308,9 +308,9 @@ def check_values(points: Tensor, bounds: Tensor, values: Values, name: str) -> N
     if gaps.any():
         row, j = gaps.nonzero()[0].tolist()
         allowed = values[j]
-        few = allowed if len(allowed) < 9 else allowed[:6]
+        listed = allowed if len(allowed) < 9 else allowed[:6]
         dots = [] if len(allowed) < 9 else ["..."]
-        shown = ", ".join([*(f"{v:g}" for v in few), *dots])
+        shown = ", ".join([*(f"{v:g}" for v in listed), *dots])
         raise InputDataError(
             f"`{name}` has {points[row, j].item():g} in row {row}, column {j}, which "
             f"takes the values {shown} only. Correct it."

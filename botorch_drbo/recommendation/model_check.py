@@ -167,9 +167,9 @@ class ModelCheck:
             return share, share
         missed, total = self._squares()
         num_folds = len(self.fold.unique())
-        told = n - n / num_folds
+        num_fitted = n - n / num_folds
         influences = (missed - (1.0 - share) * total) / total.mean()
-        error = influences.std().item() * (1.0 / n + 1.0 / told) ** 0.5
+        error = influences.std().item() * (1.0 / n + 1.0 / num_fitted) ** 0.5
         half = float(student.ppf(0.5 * (1.0 + LEVEL), num_folds - 1)) * error
         return share - half, min(share + half, 1.0)
 
@@ -278,12 +278,12 @@ class ModelCheck:
     def __str__(self) -> str:
         """The check in about seven lines."""
         t = len(self.outcomes)
-        few = [know_nothing(t)] if t < FEW_OUTCOMES else []
+        caution = [know_nothing(t)] if t < FEW_OUTCOMES else []
         misses = (
             f"{self.num_outside} of {t}; of a calibrated model about {0.05 * t:.2g}"
         )
         rows = {
-            "model": few or [f"{t} outcomes"],
+            "model": caution or [f"{t} outcomes"],
             "five folds" if self.refitted else "leave one out": [self._explains()],
             "outside their 95%": [misses],
             "intervals": [self._widened()],

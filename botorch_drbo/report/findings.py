@@ -135,7 +135,7 @@ class Findings:
         # Total variation counts weight twice: where it leaves and where it goes.
         radii = torch.tensor(steps, dtype=torch.double) * (own if own > 0.0 else 2.0)
         given = {"context_set": context_set, "radius": radius}
-        profile = _or_why(
+        profile = _result_or_reason(
             lambda: tensors.robustness_profile(
                 found.x,
                 radii=radii,
@@ -147,7 +147,7 @@ class Findings:
         best = NamedRecommendation.of(found, optimizer.named_space)
         if lines is not None and best.model_check is not None:
             best = replace(best, model_check=best.model_check.by_lines(lines))
-        proposed = _or_why(lambda: optimizer.preview(q, **given))
+        proposed = _result_or_reason(lambda: optimizer.preview(q, **given))
         if rounded is not None:
             best = with_words(best, rounded)
             if not isinstance(proposed, str):
@@ -158,7 +158,7 @@ class Findings:
             profile=profile,
             steps=steps,
             radius=own,
-            policies=_or_why(lambda: policies(optimizer, reference, **given)),
+            policies=_result_or_reason(lambda: policies(optimizer, reference, **given)),
             slices=slices if tensors.maximize else [s.mirrored() for s in slices],
             importance=importance(model, space, reference),
             next_decisions=proposed,
@@ -214,7 +214,7 @@ def with_words(best: NamedRecommendation, rounded: Rounded) -> NamedRecommendati
     return replace(best, x=rounded(best.x, best.x.iloc[:0]), stability=stability)
 
 
-def _or_why(compute: Callable[[], _Found]) -> _Found | str:
+def _result_or_reason(compute: Callable[[], _Found]) -> _Found | str:
     """A result, or the message of a recipe that cannot compute it."""
     try:
         return compute()

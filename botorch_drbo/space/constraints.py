@@ -223,14 +223,14 @@ def _equalities(
     least = np.array([number for *_, number in rows])
     logarithms = [j for j, v in enumerate(decisions.values()) if v.logarithmic]
     box = in_units(bounds, logarithms)
-    if wrong := contradiction(weights, least, box.numpy()):
-        named = list(dict.fromkeys(f"`{rows[i][0]}`" for i in wrong))
+    if conflict := contradiction(weights, least, box.numpy()):
+        named = list(dict.fromkeys(f"`{rows[i][0]}`" for i in conflict))
         if len(named) > 1:
             raise InputDataError(
                 f"None of the decisions within the bounds satisfies {', '.join(named)} "
                 "together. Leave one out, correct a number, or widen the bounds."
             )
-        sizes = rows[wrong[0]][0].coefficients
+        sizes = rows[conflict[0]][0].coefficients
         own = box.new_tensor([sizes.get(name, 0.0) for name in decisions])
         terms = box * own  # 2 x d_x
         low, high = terms.amin(0).sum().item(), terms.amax(0).sum().item()

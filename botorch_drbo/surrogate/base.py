@@ -101,8 +101,8 @@ class ModelData:
         rows = torch.zeros(len(self.inputs), dtype=torch.bool)
         generator = torch.Generator().manual_seed(0)
         rows[torch.randperm(len(rows), generator=generator)[:num]] = True
-        few = self.of_rows(rows.to(self.inputs.device))
-        return replace(few, given_units=self.units)
+        subset = self.of_rows(rows.to(self.inputs.device))
+        return replace(subset, given_units=self.units)
 
     @property
     def num_columns(self) -> int:
