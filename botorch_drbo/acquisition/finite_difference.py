@@ -8,7 +8,7 @@ from botorch.exceptions.errors import InputDataError
 from botorch.models.model import Model
 from torch import Tensor
 
-from botorch_drbo._validation import check_nonnegative
+from botorch_drbo._validation import check_positive
 from botorch_drbo.acquisition.base import RobustAcquisitionFunction
 from botorch_drbo.acquisition.inputs import check_objective
 from botorch_drbo.acquisition.options import ConfidenceBoundOptions
@@ -90,10 +90,8 @@ class FiniteDifferenceUCB(RobustAcquisitionFunction):
                 f"{type(objective).__name__}: the difference is taken in the radius of "
                 "its ambiguity set. Use DistributionallyRobustUCB for others."
             )
-        if not check_nonnegative(step, "step") > 0:
-            raise InputDataError(f"`step` must be positive, got {step}.")
         self.objective = check_objective(objective, context_set)
-        self.step = float(step)
+        self.step = check_positive(step, "step")
 
     def values(self, X: Tensor) -> Tensor:
         r"""The upper bound of the objective with its finite difference."""

@@ -292,7 +292,6 @@ class Adversary(ABC):
         if isinstance(radius, Mapping):
             in_widths(radius, space)
 
-    @abstractmethod
     def search_problem(self, state: FittedRound) -> SearchProblem:
         r"""The reference on a list of contexts and the set around it, for the search.
 
@@ -300,8 +299,10 @@ class Adversary(ABC):
             state: The round.
 
         Returns:
-            The problem.
+            The problem; by default that of the recommendation, on its list.
         """
+        contexts, ball = self.worst_case_problem(state).on_its_list()
+        return SearchProblem(contexts=contexts, ambiguity_set=ball)
 
     @abstractmethod
     def worst_case_problem(self, state: FittedRound) -> WorstCaseProblem:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, final
 
-from botorch_drbo.adversaries.base import Adversary, FittedRound, SearchProblem
+from botorch_drbo.adversaries.base import Adversary, FittedRound
 from botorch_drbo.adversaries.worst_case_problem import WorstCaseProblem
 from botorch_drbo.ambiguity import FullSimplex, NoAmbiguity
 
@@ -20,12 +20,8 @@ class Empirical(Adversary):
 
     believes_reference: ClassVar[bool] = True
 
-    def search_problem(self, state: FittedRound) -> SearchProblem:
-        r"""The distribution itself: the worst case is the expectation."""
-        return SearchProblem(contexts=state.contexts(), ambiguity_set=NoAmbiguity())
-
     def worst_case_problem(self, state: FittedRound) -> WorstCaseProblem:
-        r"""The same."""
+        r"""The distribution itself: the worst case is the expectation."""
         return WorstCaseProblem.of(state.contexts(), NoAmbiguity(), state.space)
 
 
@@ -41,11 +37,6 @@ class EveryDistribution(Adversary):
     combination counts.
     """
 
-    def search_problem(self, state: FittedRound) -> SearchProblem:
-        r"""The lowest score of the contexts."""
-        contexts, simplex = self.worst_case_problem(state).on_its_list()
-        return SearchProblem(contexts=contexts, ambiguity_set=simplex)
-
     def worst_case_problem(self, state: FittedRound) -> WorstCaseProblem:
-        r"""The same."""
+        r"""The lowest score of the contexts."""
         return WorstCaseProblem.of(state.contexts(), FullSimplex(), state.space)

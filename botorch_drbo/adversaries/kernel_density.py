@@ -45,13 +45,8 @@ class KernelDensity(Adversary):
 
     num_contexts: int = option(1024, check_count)
 
-    def search_problem(self, state: FittedRound) -> SearchProblem:
-        r"""The density estimate, taken at its word."""
-        contexts = density_estimate(state, self.num_contexts)
-        return SearchProblem(contexts=contexts, ambiguity_set=NoAmbiguity())
-
     def worst_case_problem(self, state: FittedRound) -> WorstCaseProblem:
-        r"""The same."""
+        r"""The density estimate, taken at its word."""
         contexts = density_estimate(state, self.num_contexts)
         return WorstCaseProblem.of(contexts, NoAmbiguity(), state.space)
 

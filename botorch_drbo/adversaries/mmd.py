@@ -66,11 +66,6 @@ class MMDBall(Adversary):
         r"""What it would be of a kernel that is zero at a distance."""
         return _DIAMETER
 
-    def search_problem(self, state: FittedRound) -> SearchProblem:
-        r"""The grid and the ball."""
-        contexts, ball = self.worst_case_problem(state).on_its_list()
-        return SearchProblem(contexts=contexts, ambiguity_set=ball)
-
     def worst_case_problem(self, state: FittedRound) -> WorstCaseProblem:
         r"""The ball around the grid, with the whole box of contexts in reach."""
         return _kernel_ball(state, self.radius, self.num_contexts)

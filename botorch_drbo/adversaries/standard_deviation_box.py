@@ -9,7 +9,7 @@ from typing import ClassVar, final
 import torch
 
 from botorch_drbo._validation import check_count, option
-from botorch_drbo.adversaries.base import Adversary, FittedRound, SearchProblem
+from botorch_drbo.adversaries.base import Adversary, FittedRound
 from botorch_drbo.adversaries.worst_case_problem import WorstCaseProblem
 from botorch_drbo.ambiguity import FullSimplex
 from botorch_drbo.contexts import ContextSet
@@ -38,11 +38,6 @@ class StandardDeviationBox(Adversary):
     )
 
     num_contexts: int = option(1024, check_count)
-
-    def search_problem(self, state: FittedRound) -> SearchProblem:
-        r"""A Sobol set in the box, and every distribution on it."""
-        problem = self.worst_case_problem(state)
-        return SearchProblem(contexts=problem.contexts, ambiguity_set=FullSimplex())
 
     def worst_case_problem(self, state: FittedRound) -> WorstCaseProblem:
         r"""Every distribution on the box."""

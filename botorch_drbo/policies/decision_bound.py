@@ -57,11 +57,6 @@ class DecisionBound(Policy):
     beta: Schedule | ConfidenceWidth | float = option(2.25, check_beta)
     misspecification: float = option(0.0, check_misspecification)
 
-    @property
-    def maximises_worst_case(self) -> bool:
-        """False: it ignores contexts."""
-        return False
-
     def exploring(
         self, state: FittedRound, adversary: Adversary, X_pending: Tensor | None
     ) -> AcquisitionFunction:

@@ -9,7 +9,7 @@ from botorch.acquisition import AcquisitionFunction
 from torch import Tensor
 
 from botorch_drbo._validation import option
-from botorch_drbo.acquisition import DisagreementPenalizedUCB, DistributionallyRobustUCB
+from botorch_drbo.acquisition import DisagreementPenalizedUCB
 from botorch_drbo.acquisition.disagreement_penalized import PenaltyOver, check_penalty
 from botorch_drbo.adversaries.base import Adversary, FittedRound
 from botorch_drbo.policies.exploration import (
@@ -79,13 +79,4 @@ class DisagreementPenalty(ObjectivePolicy):
             penalty=self.penalty,
             penalty_over=self.penalty_over,
             X_pending=X_pending,
-        )
-
-    def exploiting(
-        self, state: FittedRound, adversary: Adversary
-    ) -> AcquisitionFunction:
-        r"""The objective of the posterior mean."""
-        problem = adversary.search_problem(state)
-        return DistributionallyRobustUCB(
-            state.model, 0.0, problem.listed(), self.objective_over(problem)
         )

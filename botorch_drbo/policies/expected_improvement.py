@@ -11,12 +11,12 @@ from torch import Tensor
 from botorch_drbo._validation import check_count, option
 from botorch_drbo.acquisition import qLogDistributionallyRobustNoisyExpectedImprovement
 from botorch_drbo.adversaries.base import Adversary, FittedRound
-from botorch_drbo.policies.paths import PathPolicy
+from botorch_drbo.policies.objective import ObjectivePolicy
 
 
 @final
 @dataclass(frozen=True, kw_only=True, eq=False)
-class ExpectedImprovement(PathPolicy):
+class ExpectedImprovement(ObjectivePolicy):
     r"""The decision whose objective is expected to improve most on those tried.
 
     .. math:: \max_x E_f\Big[ \Big( g_f(x) - \max_{s \le t} g_f(x_s) \Big)_+ \Big],

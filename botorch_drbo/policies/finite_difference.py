@@ -10,7 +10,7 @@ from botorch.exceptions.errors import InputDataError
 from botorch.models.model import Model
 from torch import Tensor
 
-from botorch_drbo._validation import check_nonnegative, option
+from botorch_drbo._validation import check_positive, option
 from botorch_drbo.acquisition import FiniteDifferenceUCB
 from botorch_drbo.adversaries.base import Adversary, FittedRound
 from botorch_drbo.policies.exploration import (
@@ -45,7 +45,7 @@ class FiniteDifference(ObjectivePolicy):
     """
 
     beta: Schedule | ConfidenceWidth | float = option(2.0, check_beta)
-    step: float = 1e-3
+    step: float = option(1e-3, check_positive)
 
     def __post_init__(self) -> None:
         """Check beta, the step, and that there is no objective."""
@@ -55,8 +55,6 @@ class FiniteDifference(ObjectivePolicy):
                 "The finite difference is one of the general objective and takes no "
                 "`objective`. Take another policy, for example `confidence_bound`."
             )
-        if not check_nonnegative(self.step, "step") > 0:
-            raise InputDataError(f"`step` must be positive, got {self.step}.")
 
     def exploring(
         self, state: FittedRound, adversary: Adversary, X_pending: Tensor | None

@@ -7,6 +7,7 @@ from typing import ClassVar, final
 
 from botorch.acquisition import AcquisitionFunction
 from botorch.exceptions.errors import InputDataError, UnsupportedError
+from botorch.models.model import Model
 from torch import Tensor
 
 from botorch_drbo._validation import option
@@ -74,47 +75,38 @@ class LipschitzPenalty(Policy):
                 "the policy `confidence_bound`."
             )
 
-    @property
-    def maximises_worst_case(self) -> bool:
-        """It maximises a bound below it."""
-        return False
-
     def exploring(
         self, state: FittedRound, adversary: Adversary, X_pending: Tensor | None
     ) -> AcquisitionFunction:
         r"""The penalised expectation of the confidence bound."""
         model, beta = current_bound(self.beta, state.model, state.history)
-        return LipschitzPenalizedUCB(
-            model,
-            beta,
-            state.contexts(),
-            self._radius(state, adversary),
-            state.space.context_bounds,
-            context_radii=self._column_radii(state, adversary),
-            misspecification=self.misspecification,
-            X_pending=X_pending,
-        )
+        misspecification = self.misspecification
+        return self._bound(model, beta, misspecification, state, adversary, X_pending)
 
     def exploiting(
         self, state: FittedRound, adversary: Adversary
     ) -> AcquisitionFunction:
         r"""The penalised expectation of the posterior mean."""
-        return LipschitzPenalizedUCB(
-            state.model,
-            0.0,
-            state.contexts(),
-            self._radius(state, adversary),
-            state.space.context_bounds,
-            context_radii=self._column_radii(state, adversary),
-        )
+        return self._bound(state.model, 0.0, 0.0, state, adversary, None)
 
-    def _radius(self, state: FittedRound, adversary: Adversary) -> float:
-        return state.radius(self._ball(adversary).radius)
-
-    def _column_radii(self, state: FittedRound, adversary: Adversary) -> Tensor | None:
-        return state.column_radii(self._ball(adversary).radius)
-
-    def _ball(self, adversary: Adversary) -> WassersteinBall:
+    def _bound(
+        self,
+        model: Model,
+        beta: float,
+        misspecification: float,
+        state: FittedRound,
+        adversary: Adversary,
+        X_pending: Tensor | None,
+    ) -> LipschitzPenalizedUCB:
         self.check(adversary)
         assert isinstance(adversary, WassersteinBall)
-        return adversary
+        return LipschitzPenalizedUCB(
+            model,
+            beta,
+            state.contexts(),
+            state.radius(adversary.radius),
+            state.space.context_bounds,
+            context_radii=state.column_radii(adversary.radius),
+            misspecification=misspecification,
+            X_pending=X_pending,
+        )

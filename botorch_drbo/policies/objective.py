@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from botorch.acquisition import AcquisitionFunction
 from botorch.exceptions.errors import InputDataError
 
 from botorch_drbo._validation import check_nonnegative
+from botorch_drbo.acquisition import DistributionallyRobustUCB
 from botorch_drbo.adversaries.around_contexts import AroundContexts
-from botorch_drbo.adversaries.base import Adversary, SearchProblem
+from botorch_drbo.adversaries.base import Adversary, FittedRound, SearchProblem
 from botorch_drbo.ambiguity import AmbiguitySet
 from botorch_drbo.objectives import Objective, UncertaintyObjective
 from botorch_drbo.policies.base import Policy
@@ -104,6 +106,15 @@ class ObjectivePolicy(Policy):
         """Not where the sensitivity counts too, nor with another objective."""
         weights = self.value_weight, self.sensitivity_weight
         return self.objective is None and weights == (1.0, 0.0)
+
+    def exploiting(
+        self, state: FittedRound, adversary: Adversary
+    ) -> AcquisitionFunction:
+        r"""The objective of the posterior mean."""
+        problem = adversary.search_problem(state)
+        return DistributionallyRobustUCB(
+            state.model, 0.0, problem.listed(), self.objective_over(problem)
+        )
 
     def general_objective(self, problem: SearchProblem) -> UncertaintyObjective:
         """That of both weights."""

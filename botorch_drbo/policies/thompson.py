@@ -11,13 +11,13 @@ from torch import Tensor
 from botorch_drbo._validation import check_count, option
 from botorch_drbo.acquisition import RobustThompsonSampling
 from botorch_drbo.adversaries.base import Adversary, FittedRound
-from botorch_drbo.policies.paths import PathPolicy
+from botorch_drbo.policies.objective import ObjectivePolicy
 from botorch_drbo.randomness import derive_seed
 
 
 @final
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Thompson(PathPolicy):
+class Thompson(ObjectivePolicy):
     r"""The decision whose objective is best on one posterior sample path.
 
     .. math:: x = \arg\max_x g\big( f(x, c_1), \dots, f(x, c_n) \big), \qquad

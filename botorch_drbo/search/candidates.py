@@ -39,8 +39,9 @@ def check_candidates(candidates: Tensor, space: SearchSpace, q: int = 1) -> Tens
     if not allowed.all():
         violating = (~allowed).nonzero().flatten().tolist()
         raise InputDataError(
-            f"`candidates` has rows that violate the constraints: rows {violating[:5]}, "
-            f"the first is {rows[violating[0]].tolist()}. Leave them out."
+            "`candidates` has rows that violate the constraints: rows "
+            f"{violating[:5]}, the first is {rows[violating[0]].tolist()}. Leave them "
+            "out."
         )
     # Adding zero turns -0.0 to 0.0: they are the same decision.
     different = len(rows) if q == 1 else len((rows + 0.0).unique(dim=0))

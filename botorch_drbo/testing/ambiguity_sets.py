@@ -84,8 +84,7 @@ class AmbiguitySetContract:
         general = case.function is not None or ambiguity.original() is not ambiguity
         if not general or not ambiguity.knows_positions:
             assert ambiguity.knows_positions != in_any_order, "knows_positions"
-        # Where mass goes to any atom for its score alone, a radius says how much of it
-        # goes beyond the list: a promise without those contexts is too good.
+        # Mass that goes anywhere for its score alone also goes beyond the list.
         if not general or ambiguity.reaches_unseen:
             beyond = spreads and in_any_order and ambiguity.has_radius
             assert ambiguity.reaches_unseen == beyond, "reaches_unseen"
