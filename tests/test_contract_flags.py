@@ -33,6 +33,7 @@ from botorch_drbo.policies.disagreement_penalty import DisagreementPenalty
 from botorch_drbo.policies.integral_improvement import IntegralImprovement
 from botorch_drbo.policies.lipschitz_penalty import LipschitzPenalty
 from botorch_drbo.policies.thompson import Thompson
+from botorch_drbo.recipes import make_recipe
 from botorch_drbo.testing import (
     AdversaryCase,
     AdversaryContract,
@@ -40,8 +41,11 @@ from botorch_drbo.testing import (
     AmbiguitySetContract,
     PolicyCase,
     PolicyContract,
+    RecipeCase,
+    RecipeContract,
 )
 from botorch_drbo.testing.policies import _Pair, smaller
+from botorch_drbo.testing.rounds import PRIOR, SMALL
 
 
 def kernel_ball(radius: float, n: int) -> AmbiguitySet:
@@ -162,3 +166,14 @@ def test_a_wrong_variable_of_a_policy_is_found(
     # An assertion of the contract, or an error on the way to it.
     with pytest.raises((AssertionError, BotorchError, RuntimeError)):
         check()
+
+
+def test_a_recipe_that_uses_contexts_and_denies_it_is_found(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    recipe = make_recipe("erbo", hyperparameters=PRIOR, **SMALL)
+    monkeypatch.setattr(type(recipe), "uses_contexts", False)
+    with pytest.raises((AssertionError, BotorchError, RuntimeError)):
+        RecipeContract().test_its_class_variables_say_what_it_does(
+            RecipeCase("it", recipe)
+        )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import pickle
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,7 +15,7 @@ from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataErro
 from torch import Tensor
 
 from botorch_drbo.contexts import ContextSet
-from botorch_drbo.problem import History, SearchSpace
+from botorch_drbo.problem import ConstraintData, History, SearchSpace
 from botorch_drbo.recipes import Recipe, recipe_from_dict
 from botorch_drbo.recommendation import Recommendation
 from botorch_drbo.testing.parametrize import run_for_each
@@ -288,6 +288,29 @@ class RecipeContract:
         options: dict[str, Any] = {"q": q}
         with pytest.raises(InputDataError, match="`q`"):
             case.recipe.propose(history, space, **options)
+
+    def test_its_class_variables_say_what_it_does(self, case: RecipeCase) -> None:
+        """Others rely on them: a constraint that is ignored would be a broken promise.
+
+        ``needs_data`` has a test of its own.
+        """
+        history, space = problem()
+        recipe = case.recipe
+        if recipe.takes_constraints:
+            free = recipe.propose(history, space)
+            side = (free[0, 0] - 1.0).sign()  # it is infeasible, half of the box is not
+            room = side * (1.0 - history.X[:, :1])
+            data = ConstraintData(X=history.X, C=history.C, G=room)
+            limited = replace(history, constraints=data)
+            best = recipe.recommend(limited, space)
+            assert best.feasibility is not None, "takes_constraints"
+            if recipe.needs_data:  # else it looks at nothing that was measured
+                kept = recipe.propose(limited, space)
+                assert not torch.equal(kept, free), "takes_constraints"
+        if not recipe.uses_contexts:
+            elsewhere = replace(history, contexts=torch.full_like(history.C, 11.9))
+            first, other = (recipe.propose(h, space) for h in (history, elsewhere))
+            assert torch.equal(first, other), "uses_contexts"
 
     def test_history_of_another_space(self, case: RecipeCase) -> None:
         """Refused."""
