@@ -98,8 +98,8 @@ class PosteriorAcquisitionFunction(DecisionAcquisitionFunction, ABC):
         made_of: list[Module] = [self.model]
         if self.posterior_transform is not None:
             made_of.append(self.posterior_transform)
-        # Two posteriors: of what was observed, and with pending decisions hallucinated at
-        # representative contexts (their outcomes do not matter for variances).
+        # Two posteriors: of what was observed, and with pending decisions hallucinated
+        # at representative contexts (their outcomes do not matter for variances).
         self.observed = self.posterior = self._posterior(None)
         joint = None
         if pending is not None:

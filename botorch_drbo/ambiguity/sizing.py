@@ -31,3 +31,21 @@ def check_has_radius(ambiguity_set: AmbiguitySet) -> AmbiguitySet:
             "has one, for example `ambiguity_set=TotalVariation(0.2)`."
         )
     return ambiguity_set
+
+
+def bound_to_list(ambiguity_set: SetOrMaker) -> AmbiguitySet | None:
+    """The set, if it knows the contexts of one list by a matrix; else None."""
+    if isinstance(ambiguity_set, AmbiguitySet) and ambiguity_set.knows_positions:
+        return ambiguity_set
+    return None
+
+
+def made_for(ambiguity_set: SetOrMaker, contexts: Tensor) -> AmbiguitySet:
+    """The set itself, or what is made for contexts ``n x d_c``.
+
+    Raises:
+        InputDataError: That is no set, or one that has one size.
+    """
+    if not isinstance(ambiguity_set, AmbiguitySet) and callable(ambiguity_set):
+        ambiguity_set = ambiguity_set(contexts)
+    return check_has_radius(ambiguity_set)

@@ -9,7 +9,12 @@ from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataErro
 from torch import Tensor
 
 from botorch_drbo.ambiguity import AmbiguitySet
-from botorch_drbo.ambiguity.sizing import SetOrMaker, check_has_radius
+from botorch_drbo.ambiguity.sizing import (
+    SetOrMaker,
+    bound_to_list,
+    check_has_radius,
+    made_for,
+)
 from botorch_drbo.contexts import ContextSet
 
 
@@ -44,17 +49,17 @@ def on_common_list(
         raise BotorchTensorDimensionError(
             f"All distributions must have as many context columns, got {columns}."
         )
-    made = isinstance(ambiguity_set, AmbiguitySet)
-    if made and ambiguity_set.knows_positions:
+    bound = bound_to_list(ambiguity_set)
+    if bound is not None:
         if not all(torch.equal(first, contexts.points) for contexts in context_sets):
             raise InputDataError(
-                f"This {type(ambiguity_set).__name__} knows the contexts of one list, "
+                f"This {type(bound).__name__} knows the contexts of one list, "
                 "and the distributions are on several. Give a function that makes the "
                 "set for any contexts, for example `lambda points: "
                 "Wasserstein(0.0, torch.cdist(points, points))`."
             )
         weights = torch.stack([contexts.weights.double() for contexts in context_sets])
-        return _fitting(ambiguity_set, weights), weights
+        return _fitting(bound, weights), weights
     joined = torch.cat([contexts.points.double() for contexts in context_sets])
     points, index = joined.unique(dim=0, return_inverse=True)
     weights = points.new_zeros(len(context_sets), len(points))
@@ -63,9 +68,7 @@ def on_common_list(
         weights, context_sets, index.split(sizes), strict=True
     ):
         row.index_add_(0, at, contexts.weights.double())
-    if not made and callable(ambiguity_set):
-        ambiguity_set = ambiguity_set(points)
-    return _fitting(ambiguity_set, weights), weights
+    return _fitting(made_for(ambiguity_set, points), weights), weights
 
 
 def _fitting(ambiguity_set: AmbiguitySet, weights: Tensor) -> AmbiguitySet:

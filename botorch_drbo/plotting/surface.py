@@ -70,8 +70,7 @@ def plot_surface(
         raise InputDataError("Give both `X` and `C`, or neither.")
     if context_set is not None and context_set.dim != 1:
         raise BotorchTensorDimensionError(
-            f"`context_set` must have one dimension, got {context_set.dim}. Draw it "
-            "alone with `plot_context_set`."
+            f"`context_set` must have one dimension, got {context_set.dim}."
         )
     ax = given_or_new(ax)
     x = torch.linspace(bounds[0].item(), bounds[1].item(), num, dtype=bounds.dtype)
