@@ -294,10 +294,7 @@ class ModelBasedRecipe(Recipe):
                 problem = recipe.worst_case_problem(state)
             else:
                 problem = recipe.worst_case_problem_of(ambiguity_set, state)
-            decisions = [row for row in (x, other) if row is not None]
-            return profile(
-                problem, model, decisions, radii=radii, target=target, seed=seed
-            )
+            return profile(problem, model, x, other, radii, target=target, seed=seed)
 
     def _propose(
         self,

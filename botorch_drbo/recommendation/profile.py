@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 import torch
@@ -27,9 +26,10 @@ _NUM_RADII, _TIMES = 25, 4.0
 def profile(
     problem: WorstCaseProblem,
     model: Model,
-    decisions: Sequence[Tensor],
-    *,
+    x: Tensor,
+    other: Tensor | None,
     radii: Tensor | None,
+    *,
     target: float | None,
     seed: int,
 ) -> RobustnessProfile:
@@ -42,7 +42,8 @@ def profile(
     Args:
         problem: The ball, and where its adversary may go; its radius does not count.
         model: Of ``[x, c]``, fitted.
-        decisions: The decision, ``d_x``, and one to compare with.
+        x: The decision, ``d_x``.
+        other: One to compare with, ``d_x``, or None.
         radii: ``k``, ascending; None for steps up to four times the ball's own.
         target: A value that the decision should reach.
         seed: Decides the search.
@@ -62,7 +63,7 @@ def profile(
             "pass `radii`, for example torch.linspace(0.0, 0.5, 26)."
         )
     radii = radii.to(contexts.points.device)
-    scores = [mean_at(model, x) for x in decisions]
+    scores = [mean_at(model, row) for row in (x, other) if row is not None]
     points = contexts.points
     if problem.box is not None:
         balls = [_with_radius(problem, radius) for radius in radii]
@@ -83,9 +84,7 @@ def profile(
         target=target,
     )
     reached = ContextSet(points, torch.full_like(points[:, 0], 1.0 / len(points)))
-    belief = posterior_of_worst_case(
-        model, decisions[0], problem, reached, radii, seed=seed
-    )
+    belief = posterior_of_worst_case(model, x, problem, reached, radii, seed=seed)
     return replace(found, belief=belief)
 
 
