@@ -41,8 +41,7 @@ VIEWS = {  # a model may be asked what it is: an ensemble has members
 MOST_SIGNATURES = 20  # that repeat `history` and `space`; see `ObservedRound`
 MOST_LINES = 700
 LONGER = {  # why
-    "optimizer/robust.py",  # the public methods and their docstrings; bodies are calls
-    "optimizer/named.py",  # the same
+    "optimizer/optimizer.py",  # the public methods and their docstrings
 }
 CONCRETE_POSTERIORS = {"ExactPosterior", "GenericPosterior", "ProductPosterior"}
 

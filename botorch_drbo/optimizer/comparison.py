@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import torch
 from botorch.exceptions.errors import InputDataError
@@ -21,6 +21,7 @@ from botorch_drbo.optimizer.decisions import (
     seed_of_recommendation,
 )
 from botorch_drbo.optimizer.run import Run
+from botorch_drbo.optimizer.tables import numbered
 from botorch_drbo.posterior.expectation import posterior_of_sums
 from botorch_drbo.posterior.joint import joint_moments
 from botorch_drbo.posterior.mixture import GaussianMixture, check_level
@@ -33,6 +34,11 @@ from botorch_drbo.recommendation.comparison import TODAY, Comparison
 from botorch_drbo.recommendation.model_check import check_if_closed
 from botorch_drbo.recommendation.promise import Promise
 from botorch_drbo.recommendation.worst_case import worst_case
+from botorch_drbo.space import Space
+from botorch_drbo.space.table import to_frame
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 LEAST_OUTCOMES = 5
 METHODS = ("erbo", "wdrbo_exact")
@@ -53,7 +59,8 @@ _SHARED = (
 Shift: TypeAlias = Mapping[str, float] | ContextSet
 """By how much columns of the contexts move, or where they go."""
 Methods: TypeAlias = Sequence[str | Recipe]
-Shifts: TypeAlias = Mapping[str, Shift] | Mapping[str, float]
+Shifts: TypeAlias = "Mapping[str, Shift | pd.DataFrame] | Mapping[str, float]"
+"""By name; or a single shift, without a name."""
 
 
 def compared(
@@ -96,13 +103,14 @@ def compared(
         ball.check_space(space)
     reference = context_set or own.options.get("reference")
     half_life = own.options.get("half_life")
-    num_worlds = 1 + len(_by_name(shifts)) + len(balls)
+    named = _by_name(shifts, configuration.named)
+    num_worlds = 1 + len(named) + len(balls)
     most = max(_LEAST_CONTEXTS, _MOST_ROWS // (len(recipes) * num_worlds))
     contexts = reference_contexts(history.contexts, space, reference, half_life)
     today = _thinned(contexts, most)
     fixed = {TODAY: today} | {
         name: _thinned(_moved(name, shift, contexts, space, clip), most)
-        for name, shift in _by_name(shifts).items()
+        for name, shift in named.items()
     }
     model = fitted(run)
     decisions = torch.stack(
@@ -140,18 +148,21 @@ def compared(
         part.widened(1.0 if widening is None else widening) for part in sums
     )
     trust = Promise(values, values, widening).words()
+    decided = numbered("x", decisions)
+    if configuration.named is not None:
+        decided = to_frame(decisions, configuration.named.decisions)
     return Comparison(
         methods=names,
         radii=decided_within,
         worlds=worlds,
         decisions=decisions,
-        columns={f"x{j + 1}": decisions[:, j].tolist() for j in range(space.d_x)},
-        values=values if configuration.maximize else values.mirrored(),
+        columns={str(name): column.tolist() for name, column in decided.items()},
+        values=configuration.outcome.told(values),
         gains=gains,
         costs=costs,
         level=level,
         num_outcomes=history.t,
-        outcome="value",
+        outcome=configuration.outcome.name,
         trust=trust,
     )
 
@@ -279,7 +290,7 @@ def _checked_shift(
     return found
 
 
-def _by_name(shifts: Shifts) -> dict[str, Shift]:
+def _by_name(shifts: Shifts, space: Space | None) -> dict[str, Shift]:
     """Each shift under its name; a single shift is named after its columns."""
     if not isinstance(shifts, Mapping):
         raise InputDataError(
@@ -294,6 +305,9 @@ def _by_name(shifts: Shifts) -> dict[str, Shift]:
     named: dict[str, Shift] = {}
     for name, shift in shifts.items():
         if not isinstance(shift, (Mapping, ContextSet)):
+            if space is not None and hasattr(shift, "columns"):
+                named[name] = space.context_set(shift)
+                continue
             raise InputDataError(
                 f"The shift {name!r} must be a dictionary such as {{'temp': 6}} or a "
                 f"ContextSet, got {type(shift).__name__}."

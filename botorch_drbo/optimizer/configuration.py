@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
 from botorch.exceptions.errors import InputDataError
@@ -18,8 +18,39 @@ from botorch_drbo.recipes.own_functions import NO_FUNCTIONS, OwnFunctions
 from botorch_drbo.recipes.registry import check_can_be_saved
 from botorch_drbo.space import Space
 
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
 _PLAIN = ("seed", "maximize", "num_initial", "initial_design", "perturbation")
 INITIAL_DESIGNS = ("sobol", "sobol_joint")
+
+
+_Value = TypeVar("_Value")
+_Answer = TypeVar("_Answer", bound="DataclassInstance")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What is measured of a decision; recipes see it so that high is good.
+
+    Attributes:
+        maximize: Whether high values are good for the user too.
+        name: That of the user.
+    """
+
+    maximize: bool
+    name: str = "value"
+
+    def told(self, value: _Value) -> _Value:
+        """A value in the other sign: from the user's to that of recipes, or back."""
+        if self.maximize or value is None:
+            return value
+        return getattr(value, "mirrored", getattr(value, "__neg__", None))()
+
+    def turned(self, answer: _Answer, *fields: str) -> _Answer:
+        """The same of some fields of an answer."""
+        values = {name: self.told(getattr(answer, name)) for name in fields}
+        return replace(answer, **values)
 
 
 class Configuration:
@@ -89,6 +120,8 @@ class Configuration:
         algorithm.check_radius(self.space)
         self.context_bounds = context_bounds.detach().to(bounds.device)  # own dtype
         self.maximize = maximize
+        names = () if self.named is None else (self.named.outcome,)
+        self.outcome = Outcome(maximize, *names)
         self.seed = check_count(seed, "seed", 0)
         if num_initial is None:
             num_initial = 2 * (self.space.d_x + 1)

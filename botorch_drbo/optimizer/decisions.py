@@ -25,6 +25,7 @@ from botorch_drbo.optimizer.initial_design import InitialDesign
 from botorch_drbo.optimizer.matching import recognised
 from botorch_drbo.optimizer.run import Run
 from botorch_drbo.optimizer.trials import Trial
+from botorch_drbo.posterior.joint import joint_moments
 from botorch_drbo.posterior.mixture import check_level
 from botorch_drbo.problem import History, Round, SearchSpace
 from botorch_drbo.problem.observed_round import ObservedRound
@@ -197,15 +198,13 @@ def recommended(
         beyond=beyond_seen(worst, run.ledger.history.C, configuration.space),
         moved=moved,
     )
-    if configuration.maximize:
-        return best
-    return replace(
+    return configuration.outcome.turned(
         best,
-        promise=best.promise and best.promise.mirrored(),
-        model_check=check and check.mirrored(),
-        objective=-best.objective,
-        expected_value=-best.expected_value,
-        worst_case_value=-best.worst_case_value,
+        "promise",
+        "model_check",
+        "objective",
+        "expected_value",
+        "worst_case_value",
     )
 
 
@@ -230,8 +229,13 @@ def checked(run: Run, model: Model, context_set: ContextSet | None) -> ModelChec
     with isolated_rng(seed_of_recommendation(run), space.bounds.device):
         check = ModelCheck.of(model, surrogate, history, space, asked)
     trials = tuple(run.ledger.standing.complete)
-    check = replace(check, trials=trials, moved=moved_in(run))
-    return check if configuration.maximize else check.mirrored()
+    check = replace(
+        check,
+        trials=trials,
+        moved=moved_in(run),
+        context_names=space.context_columns,
+    )
+    return configuration.outcome.told(check)
 
 
 def moved_in(run: Run) -> tuple[MovedContext, ...]:
@@ -306,29 +310,20 @@ def profiled(
             f"`{algorithm.name}` has no model of its own to take a profile from. Use "
             "`dro`, which is told the same and takes any ambiguity set."
         )
-    sign = 1.0 if configuration.maximize else -1.0
+    outcome = configuration.outcome
     found = algorithm.robustness_profile(
         history_to_maximise(run),
         configuration.space,
         _one_decision(x, configuration, "x"),
         other=None if other is None else _one_decision(other, configuration, "other"),
-        target=None if target is None else sign * target,
+        target=outcome.told(target),
         radii=radii,
         ambiguity_set=ambiguity_set,
         seed=seed_of_recommendation(run),
         this_round=this_round,
     )
-    others, belief = found.other_values, found.belief
-    if belief is not None and not configuration.maximize:
-        belief = belief.mirrored()
-    return replace(
-        found,
-        belief=belief,
-        values=sign * found.values,
-        expected_value=sign * found.expected_value,
-        other_values=None if others is None else sign * others,
-        target=target,
-    )
+    signed = ("values", "expected_value", "other_values", "target", "belief")
+    return outcome.turned(found, *signed)
 
 
 def _one_decision(x: Tensor, configuration: Configuration, name: str) -> Tensor:
@@ -342,7 +337,14 @@ def _one_decision(x: Tensor, configuration: Configuration, name: str) -> Tensor:
     return rows[0].to(bounds).clamp(bounds[0], bounds[1])
 
 
+def predicted(run: Run, model: Model, X: Tensor, C: Tensor) -> tuple[Tensor, Tensor]:
+    """Mean and variance of the outcome, ``m`` each, in the user's sign."""
+    joint = torch.cat([X, C], dim=-1)
+    with isolated_rng(0, joint.device), torch.no_grad():
+        mean, variance = joint_moments(model, joint)
+    return run.configuration.outcome.told(mean), variance
+
+
 def history_to_maximise(run: Run) -> History:
     """What has been observed, in the sign of recipes."""
-    history = run.ledger.history
-    return history if run.configuration.maximize else replace(history, Y=-history.Y)
+    return run.configuration.outcome.turned(run.ledger.history, "Y")

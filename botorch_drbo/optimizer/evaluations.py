@@ -20,10 +20,11 @@ from botorch_drbo._validation import check_count, check_flag
 from botorch_drbo.execution.attempt import Outcome, Raised, Returned, summary
 from botorch_drbo.execution.engine import Engine, Executor, NoAnswerError
 from botorch_drbo.optimizer.decisions import next_decisions
-from botorch_drbo.optimizer.evaluation import Words, as_tell
+from botorch_drbo.optimizer.evaluation import as_tell
 from botorch_drbo.optimizer.events import Ask, Tell, Withdraw
 from botorch_drbo.optimizer.progress import Progress, shown_progress
 from botorch_drbo.optimizer.run import Run
+from botorch_drbo.optimizer.translation import AnyTranslation
 from botorch_drbo.optimizer.trials import Trial
 from botorch_drbo.problem import Round
 
@@ -85,12 +86,12 @@ class Evaluations:
                 f"`callback` must be a function of a trial, got {self.callback!r:.80}."
             )
 
-    def carry_out(self, run: Run, words: Words) -> None:
+    def carry_out(self, run: Run, translation: AnyTranslation) -> None:
         """Evaluate until as many are over as was asked.
 
         Args:
             run: The run.
-            words: How the function knows decisions and contexts.
+            translation: How the function knows decisions and contexts.
         """
         now = run.ledger.standing
         todo = self.num
@@ -103,10 +104,12 @@ class Evaluations:
         with (
             shown_progress(self.progress, todo, "evaluations") as progress,
             Engine[int](
-                words.function(self.evaluate), self.executor, retries=self.retries
+                translation.function(self.evaluate),
+                self.executor,
+                retries=self.retries,
             ) as engine,
         ):
-            loop = _Loop(self, run, words, engine, progress, waiting, todo)
+            loop = _Loop(self, run, translation, engine, progress, waiting, todo)
             try:
                 loop.go()
             except BaseException:
@@ -142,7 +145,7 @@ class _Loop:
 
     given: Evaluations
     run: Run
-    words: Words
+    translation: AnyTranslation
     engine: Engine[int]
     progress: Progress
     waiting: deque[int]
@@ -222,7 +225,7 @@ class _Loop:
             number = len(self.run.ledger.trials) - 1
             self.waiting.append(number)
         trial = self.run.ledger.trials[number]
-        arguments = self.words.arguments(trial.x, trial.chosen_context)
+        arguments = self.translation.arguments(trial.x, trial.chosen_context)
         self.engine.start(number, *arguments)
         self.waiting.popleft()
 
@@ -254,7 +257,9 @@ class _Loop:
             return self._failed(trial, chosen, outcome), outcome
         event = None
         try:
-            event = as_tell(outcome.value, trial.x, chosen, self.words)
+            event = as_tell(
+                outcome.value, trial.x, chosen, self.translation.returned_context
+            )
             self.run.checked(event)
             return event, None
         except (InputDataError, BotorchTensorDimensionError) as error:

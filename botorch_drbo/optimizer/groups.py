@@ -15,7 +15,7 @@ from botorch_drbo.contexts import ContextSet
 from botorch_drbo.execution.attempt import Outcome, Raised
 from botorch_drbo.execution.engine import Executor
 from botorch_drbo.execution.parallel import in_parallel
-from botorch_drbo.optimizer.tables import Table
+from botorch_drbo.optimizer.translation import Table
 from botorch_drbo.problem.round import RoundRadius
 from botorch_drbo.space import NamedRecommendation
 from botorch_drbo.space.table import cell, row_names
