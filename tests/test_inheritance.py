@@ -42,7 +42,6 @@ DEFAULTS = {
     "Policy.check": "it takes any adversary",
     "Policy.maximises_worst_case": "no: it may maximise something else",
     "Recipe._method": "the docstring of the class",
-    "Recipe._fit_constraints": "None: the recipe takes no outcome constraints",
     "Recipe.default_surrogate": "that of the library",
     "Surrogate.is_ensemble": "no: it makes one model",
     "Surrogate.num_models": "one",

@@ -16,7 +16,7 @@ from unittest.mock import patch
 
 from botorch_drbo.lipschitz.sampled import LipschitzConstant
 from botorch_drbo.objectives import RobustSatisficing, UncertaintyObjective
-from botorch_drbo.recipes import model_based
+from botorch_drbo.recipes import fitted_state
 
 FITS = ("fit_outcomes", "fit_constraints")
 INNER = (LipschitzConstant, UncertaintyObjective, RobustSatisficing)
@@ -53,8 +53,8 @@ def stopwatch() -> Iterator[Stopwatch]:
     watch = Stopwatch()
     with ExitStack() as stack:
         for name in FITS:
-            fit = watch.timed("fit", getattr(model_based, name))
-            stack.enter_context(patch.object(model_based, name, fit))
+            fit = watch.timed("fit", getattr(fitted_state, name))
+            stack.enter_context(patch.object(fitted_state, name, fit))
         for solver in INNER:
             inner = watch.timed("inner", solver.forward)
             stack.enter_context(patch.object(solver, "forward", inner))

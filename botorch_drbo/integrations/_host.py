@@ -263,6 +263,7 @@ def run_of(configuration: Configuration, trials: Sequence[Trial], asked: int) ->
 
 def decisions(run: Run, q: int, this_round: Round) -> Tensor:
     """The next ``q x d_x``."""
+    this_round = this_round.within(run.configuration.space)
     x, _ = next_decisions(run, q, None, this_round, choose_context=False)
     return x
 
@@ -271,7 +272,7 @@ def recommendation(
     run: Run, space: Space, this_round: Round
 ) -> tuple[Tensor, NamedRecommendation]:
     """The decision to implement now: as the model sees it, ``d_x``, and by name."""
-    best = recommended(run, None, this_round)
+    best = recommended(run, None, this_round.within(run.configuration.space))
     return best.x, NamedRecommendation.of(best, space)
 
 

@@ -15,12 +15,7 @@ from botorch_drbo.adversaries import FittedRound
 from botorch_drbo.adversaries.base import reference_contexts
 from botorch_drbo.adversaries.wasserstein import WassersteinBall
 from botorch_drbo.contexts import ContextSet
-from botorch_drbo.optimizer.decisions import (
-    fitted,
-    history_to_maximise,
-    seed_of_recommendation,
-)
-from botorch_drbo.optimizer.run import Run
+from botorch_drbo.optimizer.run import Purpose, Run
 from botorch_drbo.optimizer.tables import numbered
 from botorch_drbo.posterior.expectation import posterior_of_sums
 from botorch_drbo.posterior.joint import joint_moments
@@ -31,7 +26,6 @@ from botorch_drbo.problem.search_space import check_values
 from botorch_drbo.randomness import isolated_rng
 from botorch_drbo.recipes import Recipe, make_recipe
 from botorch_drbo.recommendation.comparison import TODAY, Comparison
-from botorch_drbo.recommendation.model_check import check_if_closed
 from botorch_drbo.recommendation.promise import Promise
 from botorch_drbo.recommendation.worst_case import worst_case
 from botorch_drbo.space import Space
@@ -87,8 +81,8 @@ def compared(
     """
     configuration = run.configuration
     space, own = configuration.space, configuration.algorithm
-    seed = seed_of_recommendation(run)
-    history, level = history_to_maximise(run), check_level(level)
+    own_state, level = run.state(Purpose.RECOMMENDATION), check_level(level)
+    history, seed = own_state.history, own_state.seed
     if history.t < LEAST_OUTCOMES:
         raise InputDataError(
             f"`compare` needs at least {LEAST_OUTCOMES} outcomes, got {history.t}: "
@@ -112,15 +106,9 @@ def compared(
         name: _thinned(_moved(name, shift, contexts, space, clip), most)
         for name, shift in named.items()
     }
-    model = fitted(run)
-    decisions = torch.stack(
-        [
-            recipe.recommend_by(
-                model, history, space, seed=seed, this_round=Round(context_set)
-            )
-            for recipe in recipes
-        ]
-    )
+    model, this_round = own.judging_model(own_state), Round(context_set)
+    given = [recipe.given(own_state, this_round, decides=False) for recipe in recipes]
+    decisions = torch.stack([recipe.decided_by(model, now) for recipe, now in given])
     with isolated_rng(seed, space.bounds.device):
         state = FittedRound(
             model=model,
@@ -142,7 +130,8 @@ def compared(
             for i in range(len(recipes))
         ]
         sums = _all_sums(state, decisions, where)
-    check = check_if_closed(model, own.judging_surrogate(), history, space, today)
+        surrogate = own.judge.judging_surrogate()
+        check = own_state.check_if_closed(model, surrogate, today)
     widening = None if check is None else check.widening
     values, gains, costs = (
         part.widened(1.0 if widening is None else widening) for part in sums

@@ -45,7 +45,8 @@ class Outcome:
         """A value in the other sign: from the user's to that of recipes, or back."""
         if self.maximize or value is None:
             return value
-        return getattr(value, "mirrored", getattr(value, "__neg__", None))()
+        turned: Any = value
+        return turned.mirrored() if hasattr(turned, "mirrored") else -turned
 
     def turned(self, answer: _Answer, *fields: str) -> _Answer:
         """The same of some fields of an answer."""

@@ -23,21 +23,20 @@ from botorch_drbo.optimizer.checks import as_rows
 from botorch_drbo.optimizer.configuration import Configuration
 from botorch_drbo.optimizer.initial_design import InitialDesign
 from botorch_drbo.optimizer.matching import recognised
-from botorch_drbo.optimizer.run import Run
+from botorch_drbo.optimizer.run import Purpose, Run
 from botorch_drbo.optimizer.trials import Trial
 from botorch_drbo.posterior.joint import joint_moments
 from botorch_drbo.posterior.mixture import check_level
-from botorch_drbo.problem import History, Round, SearchSpace
-from botorch_drbo.problem.observed_round import ObservedRound
+from botorch_drbo.problem import Round, SearchSpace
 from botorch_drbo.randomness import derive_seed, isolated_rng
+from botorch_drbo.recipes import Recipe
+from botorch_drbo.recipes.fitted_state import FittedState
 from botorch_drbo.recipes.model_based import ModelBasedRecipe
 from botorch_drbo.recommendation import ModelCheck, Recommendation
 from botorch_drbo.recommendation.beyond_seen import beyond_seen
 from botorch_drbo.recommendation.moved_contexts import MovedContext, moved_contexts
 from botorch_drbo.recommendation.promise import LEVEL
 from botorch_drbo.search.candidates import check_candidates, without
-
-_DESIGN, _PROPOSAL, _RECOMMENDATION = range(3)  # what a derived seed is for
 
 
 def next_decisions(
@@ -54,24 +53,22 @@ def next_decisions(
         run: The record so far; it is not changed.
         q: How many.
         candidates: The decisions to choose from, ``m x d_x``; None for the whole box.
-        this_round: What is known about this round alone.
+        this_round: What is known about this round alone, within the boxes.
         choose_context: Whether to choose contexts too, for a laboratory.
 
     Returns:
         ``q x d_x``, and the contexts ``q x d_c`` if they are chosen.
     """
-    algorithm, space = run.configuration.algorithm, run.configuration.space
-    ledger, seed = run.ledger, run.configuration.seed
+    space, ledger = run.configuration.space, run.ledger
     num_asked = ledger.standing.num_asked
-    history = history_to_maximise(run)
-    call_seed = derive_seed(seed, _PROPOSAL, ledger.standing.num_asks)
     # Refuses what the algorithm cannot use at once, not only after the design.
-    observed = ObservedRound(history, space, call_seed)
-    algorithm.condition_on_round(this_round, observed, decides=True)
+    algorithm, state = run.configuration.algorithm.given(
+        run.state(Purpose.PROPOSAL), this_round, decides=True
+    )
     if choose_context:
         algorithm.check_uses_contexts("choose_context")
         _check_reference(run, this_round)
-    known = this_round.within(space).known_context
+    known = state.space.known_context
     X_pending = which_may_meet(ledger.pending, known, space)
     failed = which_may_meet(ledger.failed, known, space)
     design = design_of(run.configuration)
@@ -87,24 +84,16 @@ def next_decisions(
         if not algorithm.may_repeat:
             candidates = without(candidates, x)
     if num_design < q:
-        proposed = algorithm.propose(
-            replace(history, failed=failed),
-            space,
-            q=q - num_design,
-            X_pending=torch.cat([X_pending, x]),
-            seed=call_seed,
-            candidates=candidates,
-            this_round=this_round,
-        )
+        avoiding = replace(state, history=replace(state.history, failed=failed))
+        X_pending = torch.cat([X_pending, x])
+        proposed = algorithm.proposed(avoiding, q - num_design, X_pending, candidates)
         x = torch.cat([x, proposed])
     _warn_of_repetition(x[: num_design if algorithm.may_repeat else q])
     if not choose_context:
         return x, None
     contexts = design.chosen_contexts(num_asked, num_design)
     if num_design < q:
-        chosen = algorithm.choose_contexts(
-            history, space, x[num_design:], seed=call_seed, this_round=this_round
-        )
+        chosen = algorithm.chosen_contexts(state, x[num_design:])
         contexts = torch.cat([contexts, chosen])
     return x, contexts
 
@@ -161,7 +150,7 @@ def design_of(configuration: Configuration) -> InitialDesign:
     return InitialDesign(
         configuration.space,
         configuration.num_initial,
-        derive_seed(configuration.seed, _DESIGN, 0),
+        derive_seed(configuration.seed, Purpose.DESIGN, 0),
         joint=configuration.initial_design == "sobol_joint",
     )
 
@@ -179,13 +168,8 @@ def recommended(
     """
     level = check_level(level)
     configuration = run.configuration
-    best = configuration.algorithm.recommend(
-        history_to_maximise(run),
-        configuration.space,
-        seed=seed_of_recommendation(run),
-        candidates=candidates,
-        this_round=this_round,
-    )
+    recipe, state = _evaluated(run, this_round)
+    best = recipe.recommended(state, candidates)
     check, moved = best.model_check, moved_in(run)
     if check is not None:
         trials = tuple(run.ledger.standing.complete)
@@ -208,32 +192,30 @@ def recommended(
     )
 
 
-def checked(run: Run, model: Model, context_set: ContextSet | None) -> ModelCheck:
+def checked(run: Run, asked: ContextSet | None) -> ModelCheck:
     """What ``recommended`` says of its model, in the user's sign.
 
     Args:
         run: The record so far; it is not changed.
-        model: From ``fitted``.
-        context_set: The contexts asked for; None for the recipe's reference, or else
-            those that the world has shown.
+        asked: The contexts asked for; None for the recipe's reference, or else those
+            that the world has shown.
     """
     configuration, history = run.configuration, run.ledger.history
-    asked = Round(context_set).within(configuration.space).context_set
-    if asked is None:
-        asked = configuration.algorithm.options.get("reference")
+    algorithm, state = configuration.algorithm, run.state(Purpose.RECOMMENDATION)
+    asked = asked or algorithm.options.get("reference")
     if asked is None:
         asked = ContextSet(history.contexts if len(history.contexts) else history.C)
-    history = history_to_maximise(run)
-    surrogate = configuration.algorithm.judging_surrogate()
-    space = configuration.space
-    with isolated_rng(seed_of_recommendation(run), space.bounds.device):
-        check = ModelCheck.of(model, surrogate, history, space, asked)
-    trials = tuple(run.ledger.standing.complete)
+    model, surrogate = (
+        algorithm.judging_model(state),
+        algorithm.judge.judging_surrogate(),
+    )
+    with isolated_rng(state.seed, state.space.bounds.device):
+        check = state.check(model, surrogate, asked)
     check = replace(
         check,
-        trials=trials,
+        trials=tuple(run.ledger.standing.complete),
         moved=moved_in(run),
-        context_names=space.context_columns,
+        context_names=state.space.context_columns,
     )
     return configuration.outcome.told(check)
 
@@ -258,28 +240,29 @@ def moved_in(run: Run) -> tuple[MovedContext, ...]:
 
 def policy_for(run: Run, contexts: Tensor, this_round: Round) -> Tensor:
     """What ``recommended`` says for each context, ``m x d_c`` to ``m x d_x``."""
-    configuration = run.configuration
-    return configuration.algorithm.recommend_for(
-        history_to_maximise(run),
-        configuration.space,
-        contexts,
-        seed=seed_of_recommendation(run),
-        this_round=this_round,
-    )
+    state, space = run.state(Purpose.RECOMMENDATION), run.configuration.space
+    rounds = [replace(this_round, known_context=c).within(space) for c in contexts]
+    return run.configuration.algorithm.decided_for(state, rounds)
 
 
 def fitted(run: Run) -> Model:
     """The model by which ``recommended`` judges, of outcomes to be maximised."""
-    configuration = run.configuration
-    return configuration.algorithm.fitted_model(
-        history_to_maximise(run), configuration.space, seed=seed_of_recommendation(run)
-    )
+    state = run.state(Purpose.RECOMMENDATION)
+    return run.configuration.algorithm.judging_model(state)
 
 
-def seed_of_recommendation(run: Run) -> int:
-    """What decides the random draws of a recommendation."""
-    seed = run.configuration.seed
-    return derive_seed(seed, _RECOMMENDATION, run.ledger.standing.num_asks)
+def predicted(run: Run, X: Tensor, C: Tensor) -> tuple[Tensor, Tensor]:
+    """Mean and variance of the outcome, ``m`` each, in the user's sign."""
+    joint, model = torch.cat([X, C], dim=-1), fitted(run)
+    with isolated_rng(0, joint.device), torch.no_grad():
+        mean, variance = joint_moments(model, joint)
+    return run.configuration.outcome.told(mean), variance
+
+
+def _evaluated(run: Run, this_round: Round) -> tuple[Recipe, FittedState]:
+    """The recipe and the state of a round that evaluates decisions."""
+    state = run.state(Purpose.RECOMMENDATION)
+    return run.configuration.algorithm.given(state, this_round, decides=False)
 
 
 def profiled(
@@ -304,23 +287,20 @@ def profiled(
         ambiguity_set: Another set than the recipe's, or None.
     """
     configuration = run.configuration
-    algorithm = configuration.algorithm
-    if not isinstance(algorithm, ModelBasedRecipe):
+    recipe, state = _evaluated(run, this_round)
+    if not isinstance(recipe, ModelBasedRecipe):
         raise UnsupportedError(
-            f"`{algorithm.name}` has no model of its own to take a profile from. Use "
+            f"`{recipe.name}` has no model of its own to take a profile from. Use "
             "`dro`, which is told the same and takes any ambiguity set."
         )
     outcome = configuration.outcome
-    found = algorithm.robustness_profile(
-        history_to_maximise(run),
-        configuration.space,
+    found = recipe.profiled(
+        state,
         _one_decision(x, configuration, "x"),
         other=None if other is None else _one_decision(other, configuration, "other"),
         target=outcome.told(target),
         radii=radii,
         ambiguity_set=ambiguity_set,
-        seed=seed_of_recommendation(run),
-        this_round=this_round,
     )
     signed = ("values", "expected_value", "other_values", "target", "belief")
     return outcome.turned(found, *signed)
@@ -335,16 +315,3 @@ def _one_decision(x: Tensor, configuration: Configuration, name: str) -> Tensor:
             f"`{name}` must be one decision, got {len(rows)} rows."
         )
     return rows[0].to(bounds).clamp(bounds[0], bounds[1])
-
-
-def predicted(run: Run, model: Model, X: Tensor, C: Tensor) -> tuple[Tensor, Tensor]:
-    """Mean and variance of the outcome, ``m`` each, in the user's sign."""
-    joint = torch.cat([X, C], dim=-1)
-    with isolated_rng(0, joint.device), torch.no_grad():
-        mean, variance = joint_moments(model, joint)
-    return run.configuration.outcome.told(mean), variance
-
-
-def history_to_maximise(run: Run) -> History:
-    """What has been observed, in the sign of recipes."""
-    return run.configuration.outcome.turned(run.ledger.history, "Y")

@@ -6,7 +6,7 @@ import warnings
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from botorch.exceptions.errors import (
     BotorchError,
@@ -22,6 +22,7 @@ from botorch_drbo.execution.engine import Engine, Executor, NoAnswerError
 from botorch_drbo.optimizer.decisions import next_decisions
 from botorch_drbo.optimizer.evaluation import as_tell
 from botorch_drbo.optimizer.events import Ask, Tell, Withdraw
+from botorch_drbo.optimizer.ledger import Change
 from botorch_drbo.optimizer.progress import Progress, shown_progress
 from botorch_drbo.optimizer.run import Run
 from botorch_drbo.optimizer.translation import AnyTranslation
@@ -233,11 +234,11 @@ class _Loop:
         """Tell the result of an evaluation."""
         trial = self.run.ledger.trials[number]
         outcome = self.engine.ready[number]
-        event, failure = self._event(trial, outcome)
-        checked = self.run.checked(event)
+        change, failure = self._change(trial, outcome)
         # After an interrupt this says whether the event counts already.
         self.telling = number, self.run.ledger.num_events
-        (told,) = self.run.accept(checked)
+        self.run.accept(change)
+        (told,) = change.trials
         del self.engine.ready[number]
         self.todo -= 1
         self.progress.advance(failed=failure is not None)
@@ -250,31 +251,27 @@ class _Loop:
             )
         return told
 
-    def _event(self, trial: Trial, outcome: Outcome) -> tuple[Tell, Raised | None]:
-        """What is told of a trial, and why it failed if it did."""
-        chosen = trial.chosen_context
+    def _change(self, trial: Trial, outcome: Outcome) -> tuple[Change, Raised | None]:
+        """What the result of a trial changes, and why it failed if it did."""
+        c = trial.chosen_context
         if isinstance(outcome, Raised):
-            return self._failed(trial, chosen, outcome), outcome
-        event = None
+            return self._failed(trial, c, outcome), outcome
         try:
-            event = as_tell(
-                outcome.value, trial.x, chosen, self.translation.returned_context
-            )
-            self.run.checked(event)
-            return event, None
+            read_context = self.translation.returned_context
+            event = as_tell(outcome.value, trial.x, c, read_context)
+            c = event.c
+            return self.run.change(event), None
         except (InputDataError, BotorchTensorDimensionError) as error:
             failure = Raised(summary(error), f"{summary(error)}\n")
-            c = chosen if event is None else event.c
             return self._failed(trial, c, failure), failure
 
-    def _failed(self, trial: Trial, c: Tensor | None, failure: Raised) -> Tell:
+    def _failed(self, trial: Trial, c: Tensor | None, failure: Raised) -> Change:
         """That a trial failed; its context too, if that is one."""
         event = Tell(x=trial.x, c=c, failed=True, error=failure.details)
         try:
-            self.run.checked(event)
+            return self.run.change(event)
         except (InputDataError, BotorchTensorDimensionError):
-            return Tell(x=trial.x, c=None, failed=True, error=failure.details)
-        return event
+            return self.run.change(replace(event, c=None))
 
     def stop(self) -> None:
         """Tell what has come back and say what is still pending.

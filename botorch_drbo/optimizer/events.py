@@ -48,10 +48,6 @@ class Ask:
             BotorchTensorDimensionError: Shapes that do not match.
         """
         space = configuration.space
-        if not isinstance(self.this_round, Round):
-            raise InputDataError(
-                f"`this_round` must be a Round, got {type(self.this_round).__name__}."
-            )
         x = as_rows(self.x, space.bounds, "x", "bounds").to(space.bounds)
         check_values(x, space.bounds, space.values, "x")
         actions = self.actions
@@ -71,7 +67,7 @@ class Ask:
             Ask(
                 x=x,
                 actions=actions,
-                this_round=self.this_round.within(space),
+                this_round=self.this_round,
                 chosen_contexts=chosen,
             )
         )

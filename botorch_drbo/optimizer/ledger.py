@@ -98,9 +98,10 @@ class Ledger:
     @property
     def history(self) -> History:
         """The trials with an outcome, and all contexts; in the user's sign."""
-        known = self._history
-        if known is None or known[0] != len(self._changes):
-            known = self._history = len(self._changes), self._build_history()
+        # The same object until something is told or withdrawn: asks change nothing.
+        known, told = self._history, len(self._changes) - self.standing.num_asks
+        if known is None or known[0] != told:
+            known = self._history = told, self._build_history()
         return known[1]
 
     def _build_history(self) -> History:

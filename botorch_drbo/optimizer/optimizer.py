@@ -75,7 +75,6 @@ class Optimizer(ABC, Generic[Given, Rows, Observed, Advice, Predicted]):
     """Whether the variables have names."""
     _run: Run
     _translation: Translation[Given, Rows, Observed, Advice, Predicted]
-    _fitted: tuple[int, Model] | None = None
 
     @classmethod
     def of_run(cls, run: Run) -> Self:
@@ -673,7 +672,7 @@ class Optimizer(ABC, Generic[Given, Rows, Observed, Advice, Predicted]):
         It is fitted to all outcomes so far; with ``maximize=False``, to their
         negatives.
         """
-        return copy.deepcopy(self._fitted_model())
+        return copy.deepcopy(fitted(self._run))
 
     def predict(self, x: Given, c: Given) -> Predicted:
         r"""Mean and variance of the outcome under the model, without noise.
@@ -716,8 +715,7 @@ class Optimizer(ABC, Generic[Given, Rows, Observed, Advice, Predicted]):
             )
         num = max(len(X), len(C))
         X, C = X.expand(num, -1), C.expand(num, -1)
-        moments = predicted(self._run, self._fitted_model(), X, C)
-        return translation.predictions(X, C, *moments)
+        return translation.predictions(X, C, *predicted(self._run, X, C))
 
     def check(self, *, context_set: ContextSet | None = None) -> ModelCheck:
         r"""Check how far the model can be trusted; print the result.
@@ -749,16 +747,7 @@ class Optimizer(ABC, Generic[Given, Rows, Observed, Advice, Predicted]):
             >>> len(opt.check().worst)
             3
         """
-        asked = self._round(context_set).context_set
-        return checked(self._run, self._fitted_model(), asked)
-
-    def _fitted_model(self) -> Model:
-        """Fitted once for each state of the run."""
-        known = self._fitted
-        num_events = self._run.ledger.num_events
-        if known is None or known[0] != num_events:
-            self._fitted = known = num_events, fitted(self._run)
-        return known[1]
+        return checked(self._run, self._round(context_set).context_set)
 
     def compare(
         self,
@@ -1003,7 +992,8 @@ class Optimizer(ABC, Generic[Given, Rows, Observed, Advice, Predicted]):
         context: Given | None = None,
     ) -> Round:
         """What is known about a round."""
-        return self._translation.read_round(context_set, radius, context)
+        known = self._translation.read_round(context_set, radius, context)
+        return known.within(self.space)
 
 
 def own_arguments(kind: type) -> list[str]:

@@ -4,19 +4,31 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
+from enum import IntEnum
 from typing import Any
 
 import torch
 from botorch.exceptions.errors import BotorchError, InputDataError
 
 from botorch_drbo.optimizer.configuration import Configuration
-from botorch_drbo.optimizer.events import Ask, Event, Tell, Withdraw
+from botorch_drbo.optimizer.events import Ask, Tell, Withdraw
 from botorch_drbo.optimizer.journal import Journal
-from botorch_drbo.optimizer.ledger import Ledger
+from botorch_drbo.optimizer.ledger import Change, Ledger
 from botorch_drbo.optimizer.stored_events import read_event, write_event
-from botorch_drbo.optimizer.trials import Trial
+from botorch_drbo.problem import History
+from botorch_drbo.randomness import derive_seed
+from botorch_drbo.recipes.fitted_state import FittedState
 from botorch_drbo.recipes.own_functions import NO_FUNCTIONS, OwnFunctions
 from botorch_drbo.space import Space
+
+
+class Purpose(IntEnum):
+    """What a derived seed is for."""
+
+    DESIGN = 0
+    PROPOSAL = 1
+    RECOMMENDATION = 2
 
 
 class Run:
@@ -32,6 +44,20 @@ class Run:
         self.journal: Journal | None = None
         self.lost: Counter[int] = Counter()
         """How many calls of `run` each trial has ended whose worker died each time."""
+        self._fitted: tuple[History, FittedState] | None = None
+
+    def state(self, purpose: Purpose) -> FittedState:
+        """The state of the run; what is fitted to it is kept until more is told."""
+        told, configuration = self.ledger.history, self.configuration
+        if self._fitted is None or self._fitted[0] is not told:
+            maximised = configuration.outcome.turned(told, "Y")
+            self._fitted = told, FittedState(maximised, configuration.space)
+        return replace(self._fitted[1], seed=self.seed(purpose))
+
+    def seed(self, purpose: Purpose) -> int:
+        """What decides the random draws of the next ask, or of a recommendation."""
+        num_asks = self.ledger.standing.num_asks
+        return derive_seed(self.configuration.seed, purpose, num_asks)
 
     @classmethod
     def replayed(
@@ -67,7 +93,11 @@ class Run:
             ) from error
         for number, record in enumerate(events, start=1):
             try:
-                run.accept(read_event(record, number).within(run.configuration))
+                event = read_event(record, number)
+                if isinstance(event, Ask):
+                    known = event.this_round.within(run.configuration.space)
+                    event = replace(event, this_round=known)
+                run.accept(run.ledger.change(event.within(run.configuration)))
             except BotorchError as error:
                 line = f" (line {number + 1})" if in_lines else ""
                 raise InputDataError(
@@ -91,10 +121,10 @@ class Run:
             BotorchTensorDimensionError: Shapes that do not match.
             UnsupportedError: The recipe can make nothing of what was told.
         """
-        self.accept(self.checked(event))
+        self.accept(self.change(event))
 
-    def checked(self, event: Ask | Tell | Withdraw) -> Event:
-        """The event as the run would keep it; nothing is recorded.
+    def change(self, event: Ask | Tell | Withdraw) -> Change:
+        """What an event would change, checked; nothing is recorded.
 
         Raises:
             InputDataError: It does not fit the run.
@@ -103,23 +133,16 @@ class Run:
         """
         if isinstance(event, Tell):
             outcomes = self.ledger.standing.outcomes
-            kept: Event = event.within(self.configuration, outcomes)
-        else:
-            kept = event.within(self.configuration)
-        self.ledger.change(kept)
-        return kept
+            return self.ledger.change(event.within(self.configuration, outcomes))
+        return self.ledger.change(event.within(self.configuration))
 
-    def accept(self, event: Event) -> tuple[Trial, ...]:
+    def accept(self, change: Change) -> None:
         """First on the disk, then in memory, both or neither.
 
         Args:
-            event: An event that is checked.
-
-        Returns:
-            What the trials have become that it is about.
+            change: From ``change``, just now.
         """
-        change = self.ledger.change(event)
-        if self.journal is not None:
-            self.journal.append(write_event(event, self.ledger.num_events + 1))
+        if self.journal is not None and change.event is not None:
+            number = self.ledger.num_events + 1
+            self.journal.append(write_event(change.event, number))
         self.ledger.accept(change)
-        return change.trials

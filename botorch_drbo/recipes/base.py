@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Protocol, Self
 
 import torch
 from botorch.exceptions.errors import (
@@ -29,10 +29,10 @@ from botorch_drbo.codec import encode
 from botorch_drbo.codec.tags import tag_of
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.problem.history import History
-from botorch_drbo.problem.observed_round import ObservedRound
 from botorch_drbo.problem.round import Round
 from botorch_drbo.problem.search_space import SearchSpace
 from botorch_drbo.randomness import isolated_rng
+from botorch_drbo.recipes.fitted_state import FittedState
 from botorch_drbo.recipes.help_text import HelpText, help_text, method_text
 from botorch_drbo.recipes.options import (
     option_values,
@@ -68,6 +68,30 @@ _TAKE_CATEGORIES = (
 )
 
 _ROUNDED_UP = 1.0 + 1e-6
+
+
+class Judge(Protocol):
+    """What recommends, under the seed of the state."""
+
+    def judging_surrogate(self) -> Surrogate:
+        """The surrogate of the model that evaluates recommendations."""
+        ...
+
+    def recommendation(
+        self, state: FittedState, candidates: Tensor | None
+    ) -> Recommendation:
+        """Recommend a decision, a row of the list."""
+        ...
+
+    def decision(
+        self, model: Model, constraints: Model | None, state: FittedState
+    ) -> Tensor:
+        """Recommend ``d_x`` by models that are fitted."""
+        ...
+
+    def hard_contexts(self, state: FittedState, x: Tensor) -> Tensor:
+        """Choose a context for each decision, ``q x d_x`` to ``q x d_c``."""
+        ...
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -175,10 +199,20 @@ class Recipe(ABC):
             BotorchTensorDimensionError: History, list, round and space do not fit.
             UnsupportedError: The recipe cannot use what is known about the round.
         """
-        observed = ObservedRound(history, space, seed)
-        self._check(observed, self.needs_data)
-        recipe, observed = self.condition_on_round(this_round, observed, decides=True)
-        space = observed.space
+        recipe, state = self._begin(history, space, seed, this_round, decides=True)
+        return recipe.proposed(state, q, X_pending, candidates)
+
+    def proposed(
+        self,
+        state: FittedState,
+        q: int,
+        X_pending: Tensor | None,
+        candidates: Tensor | None,
+    ) -> Tensor:
+        """``propose`` in a state that ``given`` has returned."""
+        if self.needs_data:
+            self.check_has_outcomes(state.history)
+        space = state.space
         check_count(q, "q")
         if X_pending is not None and X_pending.shape[0] == 0:
             X_pending = None
@@ -187,8 +221,8 @@ class Recipe(ABC):
         if candidates is not None:
             different = 1 if self.may_repeat else q
             candidates = check_candidates(candidates, space, different)
-        with isolated_rng(seed, space.bounds.device):
-            x = recipe._propose(observed, q, X_pending, candidates).detach()
+        with isolated_rng(state.seed, space.bounds.device):
+            x = self._propose(state, q, X_pending, candidates).detach()
         if candidates is not None:
             return x
         # L-BFGS-B may leave the box by a rounding error.
@@ -222,14 +256,19 @@ class Recipe(ABC):
             BotorchTensorDimensionError: History, list, round and space do not fit.
             UnsupportedError: The recipe cannot use what is known about the round.
         """
-        observed = ObservedRound(history, space, seed)
-        self._check(observed, needs_data=True)
-        recipe, observed = self.condition_on_round(this_round, observed, decides=False)
-        space = observed.space
+        recipe, state = self._begin(history, space, seed, this_round, decides=False)
+        return recipe.recommended(state, candidates)
+
+    def recommended(
+        self, state: FittedState, candidates: Tensor | None
+    ) -> Recommendation:
+        """``recommend`` in a state that ``given`` has returned."""
+        self.check_has_outcomes(state.history)
+        space = state.space
         if candidates is not None:
             candidates = check_candidates(candidates, space)
-        with isolated_rng(seed, space.bounds.device):
-            best = recipe._recommend(observed, candidates)
+        with isolated_rng(state.seed, space.bounds.device):
+            best = self.judge.recommendation(state, candidates)
         if space.known_context is None:
             return best
         shown = best.context_set  # a density estimate spreads a little in each column
@@ -262,59 +301,34 @@ class Recipe(ABC):
             BotorchTensorDimensionError: History, contexts and space do not fit.
             UnsupportedError: The recipe's decisions do not depend on the context.
         """
-        observed = ObservedRound(history, space, seed)
-        self._check(observed, needs_data=True)
-        this_round = Round() if this_round is None else this_round
-        rounds = [
-            self.condition_on_round(
-                replace(this_round, known_context=context), observed, decides=True
-            )
-            for context in contexts
-        ]
-        with isolated_rng(seed, space.bounds.device):
-            model = self._fit(observed)
-            constraints = self._fit_constraints(observed)
+        _, state = self._begin(history, space, seed, None, decides=True)
+        this_round = this_round or Round()
+        rounds = [replace(this_round, known_context=c).within(space) for c in contexts]
+        return self.decided_for(state, rounds)
+
+    def decided_for(self, state: FittedState, rounds: Sequence[Round]) -> Tensor:
+        """A decision for each round, ``m x d_x``; the models are fitted once."""
+        given = [self.given(state, each, decides=True) for each in rounds]
+        self.check_has_outcomes(state.history)
+        with isolated_rng(state.seed, state.space.bounds.device):
+            model = state.model(self.judge.judging_surrogate())
+            constraints = state.constraints()
             decisions = [
-                recipe._decide(model, constraints, known) for recipe, known in rounds
+                recipe.judge.decision(model, constraints, known)
+                for recipe, known in given
             ]
         return torch.stack(decisions)
 
-    def recommend_by(
-        self,
-        model: Model,
-        history: History,
-        space: SearchSpace,
-        *,
-        seed: int = 0,
-        this_round: Round | None = None,
-    ) -> Tensor:
-        r"""Recommend a decision from a model that is already fitted.
+    def decided_by(self, model: Model, state: FittedState) -> Tensor:
+        r"""The decision ``d_x`` by a model that is already fitted.
 
-        Args:
-            model: Of ``[x, c]``, as ``fitted_model`` returns it. A recipe that models
-                the decision only ignores it and fits its own.
-            history: What has been observed, to be maximised.
-            space: The boxes of decisions and contexts.
-            seed: Determines all random draws.
-            this_round: What is known about this round only; None for nothing.
-
-        Returns:
-            The decision, ``d_x``.
-
-        Raises:
-            InputDataError: There is no outcome yet.
-            BotorchTensorDimensionError: History, round and space do not fit.
-            UnsupportedError: The recipe does not support the space, or cannot use what
-                is known about the round.
+        A recipe that models the decision only ignores it and fits its own.
         """
         if not self.uses_contexts:
-            return self.recommend(history, space, seed=seed).x
-        observed = ObservedRound(history, space, seed)
-        self._check(observed, needs_data=True)
-        recipe, observed = self.condition_on_round(this_round, observed, decides=False)
-        with isolated_rng(seed, space.bounds.device):
-            constraints = recipe._fit_constraints(observed)
-            return recipe._decide(model, constraints, observed)
+            return self.recommended(state, None).x
+        self.check_has_outcomes(state.history)
+        with isolated_rng(state.seed, state.space.bounds.device):
+            return self.judge.decision(model, state.constraints(), state)
 
     def choose_contexts(
         self,
@@ -348,13 +362,16 @@ class Recipe(ABC):
             BotorchTensorDimensionError: History, round and space do not fit.
             UnsupportedError: The recipe models the decision alone.
         """
-        observed = ObservedRound(history, space, seed)
-        self._check(observed, needs_data=True)
         self.check_uses_contexts("choose_context")
-        recipe, observed = self.condition_on_round(this_round, observed, decides=True)
-        with isolated_rng(seed, space.bounds.device):
-            chosen = recipe._choose_contexts(observed, x)
-        return chosen.clamp(*space.context_bounds)
+        recipe, state = self._begin(history, space, seed, this_round, decides=True)
+        return recipe.chosen_contexts(state, x)
+
+    def chosen_contexts(self, state: FittedState, x: Tensor) -> Tensor:
+        """``choose_contexts`` in a state that ``given`` has returned."""
+        self.check_has_outcomes(state.history)
+        with isolated_rng(state.seed, state.space.bounds.device):
+            chosen = self.judge.hard_contexts(state, x)
+        return chosen.clamp(*state.space.context_bounds)
 
     def fitted_model(
         self, history: History, space: SearchSpace, *, seed: int = 0
@@ -374,37 +391,61 @@ class Recipe(ABC):
             BotorchTensorDimensionError: History and space do not fit.
             UnsupportedError: The recipe has no model.
         """
-        observed = ObservedRound(history, space, seed)
-        self._check(observed, needs_data=True)
-        with isolated_rng(seed, space.bounds.device):
-            return self._fit(observed)
+        _, state = self._begin(history, space, seed, None, decides=False)
+        return self.judging_model(state)
 
-    def condition_on_round(
-        self, this_round: Round | None, observed: ObservedRound, *, decides: bool
-    ) -> tuple[Self, ObservedRound]:
-        r"""The recipe and the problem of a round, with what is known about it.
+    def judging_model(self, state: FittedState) -> Model:
+        """``fitted_model`` in a state."""
+        self.check_has_outcomes(state.history)
+        with isolated_rng(state.seed, state.space.bounds.device):
+            return state.model(self.judge.judging_surrogate())
+
+    def _begin(
+        self,
+        history: History,
+        space: SearchSpace,
+        seed: int,
+        this_round: Round | None,
+        *,
+        decides: bool,
+    ) -> tuple[Self, FittedState]:
+        """The recipe and the state of a round that nothing is known of but this."""
+        if history.X.shape[1] != space.d_x or history.C.shape[1] != space.d_c:
+            raise BotorchTensorDimensionError(
+                f"The history has {history.X.shape[1]} decision and "
+                f"{history.C.shape[1]} context columns, the bounds have {space.d_x} "
+                f"and {space.d_c}."
+            )
+        this_round = Round() if this_round is None else this_round.within(space)
+        return self.given(
+            FittedState(history, space, seed), this_round, decides=decides
+        )
+
+    def given(
+        self, state: FittedState, this_round: Round, *, decides: bool
+    ) -> tuple[Self, FittedState]:
+        r"""The recipe and the state with what is known about a round.
 
         A reference and a radius replace options of the recipe. Known columns of the
         context are inserted into every context seen and into the reference; the
         adversary cannot change them, and the model no longer depends on them.
 
         Args:
-            this_round: What is known about this round only; None for nothing.
-            observed: What has been observed, and the boxes.
+            state: What has been observed, and the boxes.
+            this_round: What is known about this round only, within the boxes.
             decides: True for the search of a decision, False for the evaluation of one.
 
         Returns:
-            The recipe and the problem of this round.
+            The recipe and the state of this round.
 
         Raises:
-            InputDataError: A context or a reference outside the boxes.
-            BotorchTensorDimensionError: Numbers of columns that do not match the boxes.
-            UnsupportedError: The recipe cannot use it.
+            UnsupportedError: The recipe does not support the space or the constraints,
+                or cannot use what is known.
         """
-        if this_round is None:
-            return self, observed
-        space = observed.space
-        this_round = this_round.within(space)
+        space, history = state.space, state.history
+        self.check_space(space)
+        if history.constraints is not None:
+            self.check_takes_constraints()
         options: dict[str, Any] = {}
         if this_round.context_set is not None:
             if decides:
@@ -423,13 +464,11 @@ class Recipe(ABC):
         if this_round.known_context is not None:
             self.check_uses_contexts("context")
             space = replace(space, known_context=this_round.known_context)
+            seen = space.with_known(history.contexts)
+            state = replace(state, history=replace(history, contexts=seen), space=space)
         if this_round.radius is not None:
             recipe.check_radius(space)
-        if this_round.known_context is None:
-            return recipe, observed
-        history = observed.history
-        history = replace(history, contexts=space.with_known(history.contexts))
-        return recipe, replace(observed, history=history, space=space)
+        return recipe, state
 
     def check_uses_contexts(self, argument: str) -> None:
         r"""Raise if the recipe ignores contexts and an argument needs them.
@@ -450,40 +489,17 @@ class Recipe(ABC):
     @abstractmethod
     def _propose(
         self,
-        observed: ObservedRound,
+        state: FittedState,
         q: int,
         X_pending: Tensor | None,
         candidates: Tensor | None,
     ) -> Tensor:
         """Propose ``q x d_x`` decisions, rows of the list; runs under ``seed``."""
 
+    @property
     @abstractmethod
-    def _recommend(
-        self, observed: ObservedRound, candidates: Tensor | None
-    ) -> Recommendation:
-        """Recommend a decision, a row of the list; runs under ``seed``."""
-
-    @abstractmethod
-    def judging_surrogate(self) -> Surrogate:
-        r"""The surrogate of the model that evaluates recommendations."""
-
-    @abstractmethod
-    def _fit(self, observed: ObservedRound) -> Model:
-        """Fit the model of ``[x, c]`` that recommendations are judged by."""
-
-    def _fit_constraints(self, observed: ObservedRound) -> Model | None:
-        """Fit a model of each outcome constraint; None if there are none."""
-        return None
-
-    @abstractmethod
-    def _decide(
-        self, model: Model, constraints: Model | None, observed: ObservedRound
-    ) -> Tensor:
-        """Recommend ``d_x`` for the known context of the space, by fitted models."""
-
-    @abstractmethod
-    def _choose_contexts(self, observed: ObservedRound, x: Tensor) -> Tensor:
-        """Choose a context for each decision, ``q x d_x`` to ``q x d_c``."""
+    def judge(self) -> Judge:
+        """Who recommends: the recipe itself, or another one."""
 
     def check_space(self, space: SearchSpace) -> None:
         r"""Raise if the recipe cannot search a space.
@@ -558,18 +574,13 @@ class Recipe(ABC):
                 "recipe, for example `gp_ucb`, `dro` or `wdrbo`."
             )
 
-    def _check(self, observed: ObservedRound, needs_data: bool) -> None:
-        history, space = observed.history, observed.space
-        self.check_space(space)
-        if history.constraints is not None:
-            self.check_takes_constraints()
-        if history.X.shape[1] != space.d_x or history.C.shape[1] != space.d_c:
-            raise BotorchTensorDimensionError(
-                f"The history has {history.X.shape[1]} decision and "
-                f"{history.C.shape[1]} context columns, the bounds have {space.d_x} "
-                f"and {space.d_c}."
-            )
-        if needs_data and history.t == 0:
+    def check_has_outcomes(self, history: History) -> None:
+        r"""Raise if there is nothing that a model could be fitted to.
+
+        Raises:
+            InputDataError: There is no outcome yet.
+        """
+        if history.t == 0:
             raise InputDataError(
                 f"`{self.name}` fits a model and there is no outcome yet: tell at "
                 "least one outcome first, or let the optimizer begin with a design "

@@ -5,15 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from botorch.models.model import Model
-from torch import Tensor
-
 from botorch_drbo.contexts import ContextSet
-from botorch_drbo.problem.observed_round import ObservedRound
 from botorch_drbo.recipes.base import Recipe
 from botorch_drbo.recipes.outcome_model import check_outcome_model
 from botorch_drbo.recipes.robust_recipe import RobustRecipe
-from botorch_drbo.recommendation.recommendation import Recommendation
 from botorch_drbo.surrogate.base import Surrogate
 from botorch_drbo.surrogate.given_model import ModelMaker
 from botorch_drbo.surrogate.hyperparameters import FixedHyperparameters
@@ -50,39 +45,13 @@ class DelegatingRecipe(Recipe):
     def __post_init__(self) -> None:
         """Check the model, and let the recommending recipe check what it shares."""
         check_outcome_model(self)
-        self._recommender()
+        _ = self.judge
 
-    def _recommender(self) -> RobustRecipe:
+    @property
+    def judge(self) -> RobustRecipe:
+        """The other recipe, with what it shares."""
         known = self.recommender.options
         shared = {name: value for name, value in self.options.items() if name in known}
         if self.surrogate is None and self.model is self.hyperparameters is None:
             shared["surrogate"] = self.default_surrogate
         return self.recommender.with_options(**shared)
-
-    def _recommend(
-        self, observed: ObservedRound, candidates: Tensor | None
-    ) -> Recommendation:
-        return self._recommender().recommend(
-            observed.history,
-            observed.space,
-            seed=observed.seed,
-            candidates=candidates,
-        )
-
-    def judging_surrogate(self) -> Surrogate:
-        r"""That of the recipe that recommends."""
-        return self._recommender().judging_surrogate()
-
-    def _fit(self, observed: ObservedRound) -> Model:
-        return self._recommender()._fit(observed)
-
-    def _fit_constraints(self, observed: ObservedRound) -> Model | None:
-        return self._recommender()._fit_constraints(observed)
-
-    def _decide(
-        self, model: Model, constraints: Model | None, observed: ObservedRound
-    ) -> Tensor:
-        return self._recommender()._decide(model, constraints, observed)
-
-    def _choose_contexts(self, observed: ObservedRound, x: Tensor) -> Tensor:
-        return self._recommender()._choose_contexts(observed, x)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass, replace
-from typing import ClassVar, cast
+from typing import ClassVar, Self
 
 import torch
 from botorch.acquisition import AcquisitionFunction
@@ -18,12 +18,11 @@ from botorch_drbo.ambiguity import AmbiguitySet
 from botorch_drbo.calibrate.profile import RobustnessProfile
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.problem.history import History
-from botorch_drbo.problem.observed_round import ObservedRound
-from botorch_drbo.problem.round import Round
 from botorch_drbo.problem.search_space import SearchSpace
 from botorch_drbo.randomness import isolated_rng
 from botorch_drbo.recipes.base import Recipe, warn_beyond
 from botorch_drbo.recipes.few_points import weighted, with_few_points
+from botorch_drbo.recipes.fitted_state import FittedState
 from botorch_drbo.recipes.outcome_model import check_outcome_model, surrogate_of
 from botorch_drbo.recommendation.best_decision import (
     best_by,
@@ -36,7 +35,6 @@ from botorch_drbo.recommendation.chance_constraint import (
 )
 from botorch_drbo.recommendation.context_choice import chosen_context
 from botorch_drbo.recommendation.decision_moments import mean_at
-from botorch_drbo.recommendation.model_check import check_if_closed
 from botorch_drbo.recommendation.profile import profile
 from botorch_drbo.recommendation.promise import Promise
 from botorch_drbo.recommendation.recommendation import Recommendation
@@ -48,8 +46,6 @@ from botorch_drbo.search.separation import best_apart
 from botorch_drbo.surrogate.base import Surrogate
 from botorch_drbo.surrogate.fit import (
     each_with_known_context,
-    fit_constraints,
-    fit_outcomes,
     with_known_context,
 )
 from botorch_drbo.surrogate.given_model import ModelMaker
@@ -207,12 +203,11 @@ class ModelBasedRecipe(Recipe):
         """
 
     @abstractmethod
-    def decision_model(self, history: History, space: SearchSpace) -> Model:
+    def decision_model(self, state: FittedState) -> Model:
         r"""Fit the model of ``x`` alone, for a recipe that looks at no contexts.
 
         Args:
-            history: What has been observed.
-            space: The boxes of decisions and contexts.
+            state: What has been observed, and the boxes.
 
         Returns:
             The model, in evaluation mode.
@@ -235,28 +230,23 @@ class ModelBasedRecipe(Recipe):
         self, history: History, space: SearchSpace, *, uses_contexts: bool
     ) -> Model:
         r"""Fit the recipe's own kind of model to a history."""
-        return fit_outcomes(
-            history, space, surrogate_of(self), uses_contexts=uses_contexts
-        )
+        state = FittedState(history, space)
+        return state.model(self.judging_surrogate(), uses_contexts=uses_contexts)
 
-    def robustness_profile(
+    def profiled(
         self,
-        history: History,
-        space: SearchSpace,
+        state: FittedState,
         x: Tensor,
         *,
-        other: Tensor | None = None,
-        target: float | None = None,
-        radii: Tensor | None = None,
-        ambiguity_set: AmbiguitySet | None = None,
-        seed: int = 0,
-        this_round: Round | None = None,
+        other: Tensor | None,
+        target: float | None,
+        radii: Tensor | None,
+        ambiguity_set: AmbiguitySet | None,
     ) -> RobustnessProfile:
         r"""The worst-case value of any decision as a function of the radius.
 
         Args:
-            history: What has been observed, to be maximised.
-            space: The boxes of decisions and contexts.
+            state: From ``given``.
             x: The decision, ``d_x``.
             other: A decision to compare with, ``d_x``.
             target: A value that the decision should reach.
@@ -264,53 +254,49 @@ class ModelBasedRecipe(Recipe):
                 zero to four times the recipe's own radius.
             ambiguity_set: Another set around the same contexts; if ``radii`` is None
                 they are multiples of its radius. None for the recipe's own set.
-            seed: Determines all random draws.
-            this_round: What is known about this round only; None for nothing.
 
         Returns:
-            The profile, in the sign of ``history.Y``.
+            The profile, in the sign of the history.
 
         Raises:
             InputDataError: There is no outcome yet, a set without a radius, or radii
                 that do not ascend.
             BotorchTensorDimensionError: A set made for other contexts.
-            UnsupportedError: The recipe cannot use what is known about the round.
         """
-        observed = ObservedRound(history, space, seed)
-        self._check(observed, needs_data=True)
-        recipe, observed = self.condition_on_round(this_round, observed, decides=False)
-        space = observed.space
-        with isolated_rng(seed, space.bounds.device):
-            model = recipe._fit(observed)
-            state = recipe._fitted_round(model, observed)
+        self.check_has_outcomes(state.history)
+        with isolated_rng(state.seed, state.space.bounds.device):
+            model = state.model(self.judging_surrogate())
+            fitted = self._round_of(model, state)
             if radii is not None and radii.numel():
-                diameter, unit = recipe.diameter(space), Adversary.radius_unit
+                diameter, unit = self.diameter(state.space), Adversary.radius_unit
                 if ambiguity_set is not None:
                     diameter = ambiguity_set.diameter
-                elif recipe.adversary is not None:
-                    unit = recipe.adversary.unit
+                elif self.adversary is not None:
+                    unit = self.adversary.unit
                 warn_beyond(radii.max().item(), diameter, unit, "radii")
             if ambiguity_set is None:
-                problem = recipe.worst_case_problem(state)
+                problem = self.worst_case_problem(fitted)
             else:
-                problem = recipe.worst_case_problem_of(ambiguity_set, state)
-            return profile(problem, model, x, other, radii, target=target, seed=seed)
+                problem = self.worst_case_problem_of(ambiguity_set, fitted)
+            return profile(
+                problem, model, x, other, radii, target=target, seed=state.seed
+            )
 
     def _propose(
         self,
-        observed: ObservedRound,
+        state: FittedState,
         q: int,
         X_pending: Tensor | None,
         candidates: Tensor | None,
     ) -> Tensor:
-        space, seed, failed = observed.space, observed.seed, observed.failed
+        space, seed, failed = state.space, state.seed, state.failed
         pending = space.bounds[:0] if X_pending is None else X_pending
-        state = self._fitted_round(self._search_model(observed), observed)
-        chance, reference = self._chance(None, state), None
+        fitted, reference = self._round_of(self._search_model(state), state), None
+        chance = self._chance(state.constraints(), fitted)
         if chance is not None:
-            objective = self.exploiting(state)
-            state, reference = incumbents(objective, chance, state)
-        roughly = with_few_points(state) if self.ranks_by_moments else None
+            objective = self.exploiting(fitted)
+            fitted, reference = incumbents(objective, chance, fitted)
+        roughly = with_few_points(fitted) if self.ranks_by_moments else None
         chosen: list[Tensor] = []
         num = self.raw_samples
         # One by one, each seeing those before it as pending. This is what
@@ -318,7 +304,7 @@ class ModelBasedRecipe(Recipe):
         # functions, which take their pending decisions at construction only.
         for _ in range(q):
             seen, rough = pending if len(pending) else None, None
-            acqf = weighted(self.exploring(state, seen), chance, reference)
+            acqf = weighted(self.exploring(fitted, seen), chance, reference)
             if roughly is not None:
                 rough = weighted(self.exploring(roughly, seen), chance, reference)
             if candidates is None:
@@ -332,30 +318,34 @@ class ModelBasedRecipe(Recipe):
             pending = torch.cat([pending, x])
         return torch.cat(chosen)
 
-    def _recommend(
-        self, observed: ObservedRound, candidates: Tensor | None
+    @property
+    def judge(self) -> Self:
+        """The recipe itself."""
+        return self
+
+    def recommendation(
+        self, state: FittedState, candidates: Tensor | None
     ) -> Recommendation:
-        history, space, seed = observed.history, observed.space, observed.seed
-        model = self._search_model(observed)
-        joint = model if self.uses_contexts else self._fit(observed)
-        state = self._fitted_round(model, observed)
-        of_contexts = replace(state, model=joint)
-        chance = self._chance(None, of_contexts)
+        r"""Recommend a decision by the models of a state."""
+        history, space, seed = state.history, state.space, state.seed
+        surrogate, model = self.judging_surrogate(), self._search_model(state)
+        joint = model if self.uses_contexts else state.model(surrogate)
+        fitted = self._round_of(model, state)
+        of_contexts = replace(fitted, model=joint)
+        chance = self._chance(state.constraints(), of_contexts)
         problem = self.worst_case_problem(of_contexts)
-        x, value, feasible, listed = self._best(state, problem, chance, candidates)
+        x, value, feasible, listed = self._best(fitted, problem, chance, candidates)
         mean = mean_at(joint, x)
         with torch.no_grad():
             reference = problem.contexts
             expected = (reference.weights * mean(reference.points)).sum()
         contexts, robust = worst_case(problem, mean, seed=seed)
         of_worst = ContextSet(contexts.points, robust.weights.clamp_min(0.0))
-        check = check_if_closed(
-            joint, self.judging_surrogate(), history, space, reference
-        )
+        check = state.check_if_closed(joint, surrogate, reference)
         reached = None if feasible is None else feasible >= self.feasibility
         if reached is False:
             warn_of_the_surest(feasible, self.feasibility)
-        rivals, origin = rivals_of(x, observed, chance, candidates)
+        rivals, origin = rivals_of(x, history.X, space, chance, candidates)
         return Recommendation(
             x=x,
             objective=value.item(),
@@ -408,42 +398,35 @@ class ModelBasedRecipe(Recipe):
         self, constraints: Model | None, state: FittedRound
     ) -> ChanceConstraint | None:
         """The chance constraint of a round; None where there are no constraints."""
-        history, space = state.history, state.space
-        if history.constraints is None:
+        if constraints is None:
             return None
-        models = fit_constraints(history, space) if constraints is None else constraints
         problem = self.chance_constraint_problem(state)
-        known = each_with_known_context(cast(Model, models), space)
+        known = each_with_known_context(constraints, state.space)
         return ChanceConstraint.of(known, problem, self.feasibility, state.seed)
 
     def judging_surrogate(self) -> Surrogate:
         r"""The one of the options, or the recipe's default."""
         return surrogate_of(self)
 
-    def _fitted_round(self, model: Model, observed: ObservedRound) -> FittedRound:
-        return self.state_of(model, observed.history, observed.space, observed.seed)
+    def _round_of(self, model: Model, state: FittedState) -> FittedRound:
+        return self.state_of(model, state.history, state.space, state.seed)
 
-    def _fit(self, observed: ObservedRound) -> Model:
-        return self.fitted(observed.history, observed.space, uses_contexts=True)
-
-    def _search_model(self, observed: ObservedRound) -> Model:
+    def _search_model(self, state: FittedState) -> Model:
         if self.uses_contexts:
-            return self._fit(observed)
-        return self.decision_model(observed.history, observed.space)
+            return state.model(self.judging_surrogate())
+        return self.decision_model(state)
 
-    def _fit_constraints(self, observed: ObservedRound) -> Model | None:
-        return fit_constraints(observed.history, observed.space)
-
-    def _decide(
-        self, model: Model, constraints: Model | None, observed: ObservedRound
+    def decision(
+        self, model: Model, constraints: Model | None, state: FittedState
     ) -> Tensor:
-        known = with_known_context(model, observed.space)
-        state = self._fitted_round(known, observed)
-        chance = self._chance(constraints, state)
-        return self._best(state, self.worst_case_problem(state), chance, None)[0]
+        r"""Recommend ``d_x`` by models that are fitted."""
+        fitted = self._round_of(with_known_context(model, state.space), state)
+        chance = self._chance(constraints, fitted)
+        return self._best(fitted, self.worst_case_problem(fitted), chance, None)[0]
 
-    def _choose_contexts(self, observed: ObservedRound, x: Tensor) -> Tensor:
-        model, seed = self._fit(observed), observed.seed
-        problem = self.worst_case_problem(self._fitted_round(model, observed))
-        rows = [chosen_context(problem, model, row, seed=seed) for row in x]
-        return observed.space.with_known(torch.stack(rows))
+    def hard_contexts(self, state: FittedState, x: Tensor) -> Tensor:
+        r"""Choose where each decision, ``q x d_x``, may do worst, ``q x d_c``."""
+        model = state.model(self.judging_surrogate())
+        problem = self.worst_case_problem(self._round_of(model, state))
+        rows = [chosen_context(problem, model, row, seed=state.seed) for row in x]
+        return state.space.with_known(torch.stack(rows))

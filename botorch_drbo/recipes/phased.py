@@ -22,10 +22,10 @@ from botorch_drbo.confidence.width import nonadaptive_confidence_width
 from botorch_drbo.policies.exploration import ConfidenceWidth
 from botorch_drbo.posterior.training import outcome_map
 from botorch_drbo.problem.history import History
-from botorch_drbo.problem.observed_round import ObservedRound
 from botorch_drbo.problem.search_space import SearchSpace
 from botorch_drbo.randomness import isolated_rng
 from botorch_drbo.recipes.delegating import DelegatingRecipe
+from botorch_drbo.recipes.fitted_state import FittedState
 from botorch_drbo.recipes.outcome_model import check_single_model
 from botorch_drbo.recipes.robust_recipe import RobustRecipe
 from botorch_drbo.recipes.table import TABLE
@@ -226,35 +226,34 @@ class PhasedUncertaintySampling(DelegatingRecipe):
             InputDataError: The list is empty or leaves the box.
             BotorchTensorDimensionError: History, list and space do not fit.
         """
-        observed = ObservedRound(history, space)
-        self._check(observed, needs_data=False)
+        _, state = self._begin(history, space, 0, None, decides=False)
         if candidates is not None:
             candidates = check_candidates(candidates, space)
-        return self._replay(observed, X_pending, candidates)[0]
+        return self._replay(state, X_pending, candidates)[0]
 
     def _propose(
         self,
-        observed: ObservedRound,
+        state: FittedState,
         q: int,
         X_pending: Tensor | None,
         candidates: Tensor | None,
     ) -> Tensor:
-        state, prior = self._replay(observed, X_pending, candidates)
-        if q > state.remaining:
+        now, prior = self._replay(state, X_pending, candidates)
+        if q > now.remaining:
             raise InputDataError(
-                f"Episode {state.episode} holds {state.length} decisions: "
-                f"{len(state.observed)} have an outcome, {len(state.pending)} are on "
-                f"their way, so {state.remaining} can be asked for now, got q = {q}. "
+                f"Episode {now.episode} holds {now.length} decisions: "
+                f"{len(now.observed)} have an outcome, {len(now.pending)} are on "
+                f"their way, so {now.remaining} can be asked for now, got q = {q}. "
                 "Tell the outcomes of this episode; the next one holds "
-                f"{2 * state.length}."
+                f"{2 * now.length}."
             )
-        survivors = state.survivors
-        new = without(survivors, observed.failed)
+        survivors = now.survivors
+        new = without(survivors, state.failed)
         survivors = new if len(new) else survivors
         if prior is None:  # no outcome is known yet
             return survivors[:1]
         # Executed decisions need not be survivors: such rows are only observed.
-        taken = torch.cat([state.observed, state.pending])
+        taken = torch.cat([now.observed, now.pending])
         points = torch.cat([survivors, taken])
         own = torch.arange(len(points), device=points.device) < len(survivors)
         greedy = _greedy(prior, points)
@@ -265,7 +264,7 @@ class PhasedUncertaintySampling(DelegatingRecipe):
 
     def _replay(
         self,
-        observed: ObservedRound,
+        observed: FittedState,
         X_pending: Tensor | None,
         candidates: Tensor | None,
     ) -> tuple[PhasedState, SingleTaskGP | None]:
@@ -301,20 +300,20 @@ class PhasedUncertaintySampling(DelegatingRecipe):
         )
         return state, prior
 
-    def _prior(self, observed: ObservedRound, end: int) -> SingleTaskGP:
+    def _prior(self, observed: FittedState, end: int) -> SingleTaskGP:
         """A model whose hyper-parameters come from the first ``end`` outcomes."""
         history, space = observed.history, observed.space
         X, Y, C = history.X[:end], history.Y[:end], history.C[:end]
         before = History(X=X, C=C, Y=Y, contexts=C)
         if self.hyperparameters is not None:
-            return cast(SingleTaskGP, self._recommender().decision_model(before, space))
+            return cast(
+                SingleTaskGP, self.judge.decision_model(FittedState(before, space))
+            )
         data = (X, Y, space.bounds)
         content = tuple(part.detach().cpu().numpy().tobytes() for part in data)
         made_by = id(self.model), id(self.surrogate)  # the recommender keeps both
         kind = (X.shape, str(X.dtype), str(X.device), *made_by)
-        fitted = _fitted(
-            _FitTask((*content, *kind), before, space, self._recommender())
-        )
+        fitted = _fitted(_FitTask((*content, *kind), before, space, self.judge))
         return check_exact(fitted, self.name)
 
     def _prior_norm(
@@ -360,7 +359,7 @@ class _FitTask:
 def _fitted(task: _FitTask) -> Model:
     # Fitting may draw random numbers: the same ones at each replay.
     with isolated_rng(0, task.space.bounds.device):
-        return task.recipe.decision_model(task.history, task.space)
+        return task.recipe.decision_model(FittedState(task.history, task.space))
 
 
 def _greedy(prior: SingleTaskGP, points: Tensor) -> GreedyVariance:

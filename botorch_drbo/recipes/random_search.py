@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from botorch_drbo.problem.feasible import sample
-from botorch_drbo.problem.observed_round import ObservedRound
 from botorch_drbo.recipes.delegating import DelegatingRecipe
+from botorch_drbo.recipes.fitted_state import FittedState
 from botorch_drbo.recipes.robust_recipe import RobustRecipe
 from botorch_drbo.recipes.table import TABLE
 from botorch_drbo.search.candidates import best_rows, redrawn
@@ -45,24 +45,24 @@ class RandomSearch(DelegatingRecipe):
 
     def _propose(
         self,
-        observed: ObservedRound,
+        state: FittedState,
         q: int,
         X_pending: Tensor | None,
         candidates: Tensor | None,
     ) -> Tensor:
-        space = observed.space
+        space, failed = state.space, state.failed
         # Runs under the seed; drawn on the CPU, so that every device sees the same.
         if candidates is not None:
             order = torch.randperm(len(candidates)).to(candidates.device)
-            taken = observed.failed
+            taken = failed
             if X_pending is not None:
                 taken = torch.cat([taken, X_pending])
             return best_rows(candidates, order, q, taken)
         # One draw is skipped per pending decision: the same seed goes on, not again.
         skipped = 0 if X_pending is None else len(X_pending)
         if not space.is_box:
-            x = sample(space, skipped + q, observed.seed)[skipped:]
-            return redrawn(x, observed.failed, space, observed.seed)
+            x = sample(space, skipped + q, state.seed)[skipped:]
+            return redrawn(x, failed, space, state.seed)
         unit = torch.rand(skipped + q, space.d_x, dtype=torch.double)[skipped:]
         unit = unit.to(space.bounds)
         return space.bounds[0] + unit * (space.bounds[1] - space.bounds[0])

@@ -19,10 +19,10 @@ from botorch_drbo.adversaries.empirical import Empirical
 from botorch_drbo.ambiguity import AmbiguitySet
 from botorch_drbo.confidence import confidence_width
 from botorch_drbo.problem.history import History
-from botorch_drbo.problem.observed_round import ObservedRound
 from botorch_drbo.problem.search_space import SearchSpace
 from botorch_drbo.randomness import isolated_rng
 from botorch_drbo.recipes.balancing_state import BalancingState
+from botorch_drbo.recipes.fitted_state import FittedState
 from botorch_drbo.recipes.known_prior import KnownPrior
 from botorch_drbo.recipes.model_based import ModelBasedRecipe
 from botorch_drbo.schedules import Schedule
@@ -236,11 +236,10 @@ class RegretBalancing(ModelBasedRecipe):
                 range, or the horizon is over.
             BotorchTensorDimensionError: History and space do not fit.
         """
-        self._check(ObservedRound(history, space), needs_data=True)
-        model = self.decision_model(history, space)
-        return self._replay(
-            KnownPrior.of(model, self.noise_ratio), history, space, num_pending
-        )
+        self.check_has_outcomes(history)
+        _, state = self._begin(history, space, 0, None, decides=False)
+        prior = KnownPrior.of(self.decision_model(state), self.noise_ratio)
+        return self._replay(prior, history, space, num_pending)
 
     def exploring(
         self, state: FittedRound, X_pending: Tensor | None
@@ -287,8 +286,9 @@ class RegretBalancing(ModelBasedRecipe):
         r"""The same."""
         return self.worst_case_problem(state)
 
-    def decision_model(self, history: History, space: SearchSpace) -> Model:
+    def decision_model(self, state: FittedState) -> Model:
         r"""The model of all outcomes, with hyperparameters that are fitted once."""
+        history, space = state.history, state.space
         if self.hyperparameters is not None:
             return self.fitted(history, space, uses_contexts=False)
         first = min(history.t, self._design(space))

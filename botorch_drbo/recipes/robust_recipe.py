@@ -15,9 +15,8 @@ from botorch_drbo.adversaries.empirical import Empirical
 from botorch_drbo.ambiguity import AmbiguitySet
 from botorch_drbo.policies import Policy
 from botorch_drbo.policies.confidence_bound import ConfidenceBound
-from botorch_drbo.problem.history import History
-from botorch_drbo.problem.search_space import SearchSpace
 from botorch_drbo.recipes.description import Description
+from botorch_drbo.recipes.fitted_state import FittedState
 from botorch_drbo.recipes.help_text import wrapped
 from botorch_drbo.recipes.model_based import ModelBasedRecipe
 from botorch_drbo.recipes.options import check_names_differ, part_name, parts_of
@@ -143,6 +142,6 @@ class RobustRecipe(ModelBasedRecipe):
         r"""The adversary's."""
         return self.adversary.chance_constraint_problem(state)
 
-    def decision_model(self, history: History, space: SearchSpace) -> Model:
+    def decision_model(self, state: FittedState) -> Model:
         r"""Fitted to all outcomes."""
-        return self.fitted(history, space, uses_contexts=False)
+        return state.model(self.judging_surrogate(), uses_contexts=False)

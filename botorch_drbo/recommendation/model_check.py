@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import final
 
@@ -19,12 +19,13 @@ from botorch_drbo.recommendation.beyond_seen import outside
 from botorch_drbo.recommendation.moved_contexts import MovedContext, moved_words
 from botorch_drbo.recommendation.numbers import shown, widened
 from botorch_drbo.recommendation.promise import LEVEL
-from botorch_drbo.surrogate.base import Surrogate
+from botorch_drbo.surrogate.base import ModelData, Surrogate
 from botorch_drbo.surrogate.cross_validation import cross_validated, overconfidence
 from botorch_drbo.surrogate.fit import joint_data
-from botorch_drbo.surrogate.leave_one_out import leave_one_out
+from botorch_drbo.surrogate.leave_one_out import HeldOut, leave_one_out
 from botorch_drbo.surrogate.near_rows import NearRows, near_rows
 
+Validation = Callable[[Surrogate, ModelData], HeldOut | None]
 FEW_OUTCOMES = 10
 """With fewer of them a model knows nearly nothing."""
 DWARFS = 10.0
@@ -90,6 +91,8 @@ class ModelCheck:
         history: History,
         space: SearchSpace,
         contexts: ContextSet,
+        *,
+        validate: Validation = cross_validated,
     ) -> ModelCheck:
         r"""Check a model against the outcomes that it was fitted to.
 
@@ -99,13 +102,14 @@ class ModelCheck:
             history: What it was fitted to.
             space: The boxes of decisions and contexts.
             contexts: The contexts for which the model will be used.
+            validate: Predicts held-out outcomes, perhaps by fits that it has kept.
 
         Raises:
             UnsupportedError: A model without closed-form leave-one-out predictions, or
                 with another number of outcomes.
         """
         near = near_rows(model)  # raises an error before anything is fitted
-        folded = cross_validated(surrogate, joint_data(history, space))
+        folded = validate(surrogate, joint_data(history, space))
         left_out = leave_one_out(model) if folded is None else folded
         if len(left_out.outcomes) != history.t:
             raise UnsupportedError(
@@ -360,20 +364,6 @@ class ModelCheck:
             f"{100 * self.unseen:.0f}% of their weight outside those seen: "
             f"{', '.join(columns)}"
         )
-
-
-def check_if_closed(
-    model: Model,
-    surrogate: Surrogate,
-    history: History,
-    space: SearchSpace,
-    contexts: ContextSet,
-) -> ModelCheck | None:
-    """``ModelCheck.of``; None of a model that it refuses, of which reports say so."""
-    try:
-        return ModelCheck.of(model, surrogate, history, space, contexts)
-    except UnsupportedError:
-        return None
 
 
 def _percent(share: float) -> str:

@@ -14,7 +14,7 @@ from botorch_drbo.adversaries.worst_case_problem import listed
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.posterior import marginal_posterior
 from botorch_drbo.problem.feasible import feasible
-from botorch_drbo.problem.observed_round import ObservedRound
+from botorch_drbo.problem.search_space import SearchSpace
 from botorch_drbo.recommendation.chance_constraint import ChanceConstraint
 from botorch_drbo.recommendation.stability import Stability, overtaken
 from botorch_drbo.search.candidates import without
@@ -25,7 +25,8 @@ _MOST_RIVALS = 32
 
 def rivals_of(
     x: Tensor,
-    observed: ObservedRound,
+    told: Tensor,
+    space: SearchSpace,
     chance: ChanceConstraint | None,
     candidates: Tensor | None,
 ) -> tuple[Tensor, str]:
@@ -33,14 +34,18 @@ def rivals_of(
 
     Args:
         x: What is recommended, ``d_x``.
-        observed: What has been observed, and the boxes.
+        told: Decisions that have an outcome, ``t x d_x``.
+        space: The boxes of decisions and contexts.
         chance: What a decision has to meet; None for nothing.
         candidates: The decisions to choose from, ``m x d_x``; None for all.
 
     Returns:
         The others, ``m x d_x``, and where these come from, in words.
     """
-    rivals = _observed(x, observed)
+    rivals = told.unique(dim=0)
+    rivals = rivals[feasible(space, rivals)]
+    lower, upper = space.bounds
+    rivals = rivals[((rivals - x).abs() > SEPARATION * (upper - lower)).any(-1)]
     origin = f"told, more than {SEPARATION} of a side away; none nearer or untried"
     if candidates is not None:
         rivals, origin = without(candidates, x.unsqueeze(0)), "of the list"
@@ -48,14 +53,6 @@ def rivals_of(
         rivals = rivals[chance.probability(rivals) >= chance.level]
         origin = f"that meet the constraints, {origin}"
     return rivals, origin
-
-
-def _observed(x: Tensor, observed: ObservedRound) -> Tensor:
-    """Decisions told that may be taken and are apart from ``x``, ``m x d_x``."""
-    tried = observed.history.X.unique(dim=0)
-    tried = tried[feasible(observed.space, tried)]
-    lower, upper = observed.space.bounds
-    return tried[((tried - x).abs() > SEPARATION * (upper - lower)).any(-1)]
 
 
 def against_rivals(

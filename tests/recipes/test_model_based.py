@@ -12,7 +12,6 @@ from torch import Tensor
 
 from botorch_drbo.ambiguity import FullSimplex
 from botorch_drbo.problem import History, Round, SearchSpace
-from botorch_drbo.problem.observed_round import ObservedRound
 from botorch_drbo.recipes import make_recipe
 from botorch_drbo.recipes.model_based import ModelBasedRecipe
 from botorch_drbo.recommendation.best_decision import incumbents
@@ -112,7 +111,7 @@ def test_rivals_are_apart_in_some_variable() -> None:
     shifts = torch.tensor([[0.0, 0.0], [0.009, 0.036], [0.011, 0.0], [0.0, 0.044]])
     X = x + shifts.double()
     data = History(X=X, C=X[:, :1], Y=X[:, :1], contexts=X[:, :1])
-    found, _ = rivals_of(x, ObservedRound(data, SPACE), None, None)
+    found, _ = rivals_of(x, data.X, SPACE, None, None)
     assert sorted(found.tolist()) == sorted(X[2:].tolist())
 
 

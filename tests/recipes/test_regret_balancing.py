@@ -16,6 +16,7 @@ from torch.quasirandom import SobolEngine
 from botorch_drbo.optimizer import RobustOptimizer
 from botorch_drbo.problem import History, SearchSpace
 from botorch_drbo.recipes import recipe_from_dict
+from botorch_drbo.recipes.fitted_state import FittedState
 from botorch_drbo.recipes.regret_balancing import RegretBalancing
 from botorch_drbo.schedules import InverseSquareRoot
 from botorch_drbo.surrogate import FixedHyperparameters
@@ -365,7 +366,7 @@ def test_hyperparameters_are_fitted_once() -> None:
     def lengthscale(t: int) -> Tensor:
         C = data.C[:t]
         part = History(X=data.X[:t], C=C, Y=data.Y[:t], contexts=C)
-        model = recipe.decision_model(part, SPACE)
+        model = recipe.decision_model(FittedState(part, SPACE))
         assert len(model.train_targets) == t
         return model.covar_module.lengthscale  # pyright: ignore
 

@@ -11,7 +11,6 @@ from botorch_drbo import ContextSet
 from botorch_drbo.adversaries import WorstCaseProblem
 from botorch_drbo.ambiguity import TotalVariation
 from botorch_drbo.problem import ConstraintData, History, SearchSpace
-from botorch_drbo.problem.observed_round import ObservedRound
 from botorch_drbo.recipes import make_recipe
 from botorch_drbo.recommendation.rivals import (
     _most_dangerous,
@@ -145,7 +144,7 @@ def test_it_says_what_was_compared():
             ContextSet(C),
             model,
             x,
-            rivals_of(x, ObservedRound(observed, space), None, None)[0],
+            rivals_of(x, observed.X, space, None, None)[0],
             "told",
             seed=0,
         )
@@ -226,9 +225,7 @@ def test_a_rival_has_to_be_allowed():
 
 def test_a_rival_is_apart_in_any_column():
     X = torch.tensor([[0.5, 0.5], [0.5, 0.9], [0.505, 0.505], [0.1, 0.5]]).double()
-    data = History(X=X, C=X[:, :1], Y=X[:, :1], contexts=X[:, :1])
-    observed = ObservedRound(data, SearchSpace(UNIT.expand(2, 2), UNIT))
-    found, _ = rivals_of(X[0], observed, None, None)
+    found, _ = rivals_of(X[0], X, SearchSpace(UNIT.expand(2, 2), UNIT), None, None)
     rows = {tuple(row) for row in found.tolist()}
     assert rows == {tuple(row) for row in X[[1, 3]].tolist()}
 
