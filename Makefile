@@ -16,7 +16,7 @@ export MKL_NUM_THREADS := 1
 TUTORIALS := $(sort $(wildcard tutorials/*.py))
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test fast-test lint format docs tutorials notebooks packages \
+.PHONY: help venv demo test test-all slow slow-tenth lint format docs tutorials notebooks packages \
 	floors newest versions attacks mutants soak coverage clean FORCE
 
 help:  ## list the targets
@@ -46,19 +46,26 @@ PYTEST := $(BIN)/python -m pytest -n $(JOBS) --dist worksteal --durations=10 \
 	--doctest-modules --doctest-glob='*.md' \
 	tests botorch_drbo benchmarks/problems $(wildcard docs/*.md)
 
-test: $(STAMP)  ## all tests, the slow ones and the examples in the docstrings included
-	$(PYTEST)
-
-fast-test: $(STAMP)  ## the same without the slow ones
+test: $(STAMP)  ## the tests that are not slow, with the examples in the docstrings
 	$(PYTEST) -m 'not slow'
 
-lint: $(STAMP)  ## ruff, pyright, who may import whom, no conflict marker, no large file
+test-all: $(STAMP)  ## all tests, the slow ones included
+	$(PYTEST)
+
+slow-tenth: $(STAMP)  ## a tenth of the slow tests, another one after each commit
+	$(PYTEST) -m slow --tenth $(shell git rev-list --count HEAD)
+
+slow: $(STAMP)  ## measure all tests, and write anew which of them are slow
+	$(PYTEST) --record-slow
+
+lint: $(STAMP)  ## ruff, pyright, who may import whom, how large files and rooms are
 	! git grep -nE '^(<<<<<<<|>>>>>>>) '
 	$(BIN)/python .ci/small_files
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/pyright --pythonpath $(BIN)/python
 	$(BIN)/lint-imports --no-logo --no-cache
+	$(BIN)/python .ci/size.py
 
 format: $(STAMP)  ## let ruff format and mend what it can
 	$(BIN)/ruff check --fix .

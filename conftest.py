@@ -14,6 +14,8 @@ from botorch_drbo.surrogate import (
 )
 from tests.fits import Fits
 
+pytest_plugins = ["tests.durations"]
+
 
 @pytest.fixture(autouse=True, scope="session")
 def fits() -> Iterator[Fits]:
