@@ -13,10 +13,17 @@ import torch
 from botorch.exceptions.errors import BotorchError
 
 from botorch_drbo.adversaries import Adversary
-from botorch_drbo.adversaries.empirical import Empirical, EveryDistribution
-from botorch_drbo.adversaries.kernel_density import KernelDensity, KernelDensityBall
-from botorch_drbo.adversaries.mmd import MinimaxMMDBall, MMDBall
-from botorch_drbo.adversaries.standard_deviation_box import StandardDeviationBox
+from botorch_drbo.adversaries.empirical import (
+    Empirical,
+    EveryDistribution,
+    StandardDeviationBox,
+)
+from botorch_drbo.adversaries.kernels import (
+    KernelDensity,
+    KernelDensityBall,
+    MinimaxMMDBall,
+    MMDBall,
+)
 from botorch_drbo.adversaries.wasserstein import WassersteinBall
 from botorch_drbo.ambiguity import (
     AmbiguitySet,
@@ -27,12 +34,13 @@ from botorch_drbo.ambiguity import (
     TotalVariation,
 )
 from botorch_drbo.policies import Policy
-from botorch_drbo.policies.confidence_bound import ConfidenceBound
-from botorch_drbo.policies.decision_bound import DecisionBound
-from botorch_drbo.policies.disagreement_penalty import DisagreementPenalty
-from botorch_drbo.policies.integral_improvement import IntegralImprovement
-from botorch_drbo.policies.lipschitz_penalty import LipschitzPenalty
-from botorch_drbo.policies.thompson import Thompson
+from botorch_drbo.policies.bounds import (
+    ConfidenceBound,
+    DecisionBound,
+    DisagreementPenalty,
+    LipschitzPenalty,
+)
+from botorch_drbo.policies.sampled import IntegralImprovement, Thompson
 from botorch_drbo.recipes import make_recipe
 from botorch_drbo.testing import (
     AdversaryCase,
@@ -44,8 +52,7 @@ from botorch_drbo.testing import (
     RecipeCase,
     RecipeContract,
 )
-from botorch_drbo.testing.policies import _Pair, smaller
-from botorch_drbo.testing.rounds import PRIOR, SMALL
+from botorch_drbo.testing.recipes import PRIOR, SMALL, _Pair, smaller
 
 
 def kernel_ball(radius: float, n: int) -> AmbiguitySet:

@@ -23,8 +23,7 @@ from botorch_drbo.posterior import (
 )
 from botorch_drbo.posterior.view import Integral
 from botorch_drbo.test_functions import RobustTestFunction
-from botorch_drbo.test_functions.base import Optimum
-from botorch_drbo.test_functions.laws import uniform_law
+from botorch_drbo.test_functions.base import Optimum, uniform_law
 from botorch_drbo.testing import (
     AmbiguitySetCase,
     AmbiguitySetContract,

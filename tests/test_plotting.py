@@ -13,7 +13,7 @@ from matplotlib import pyplot as plt
 from matplotlib.collections import LineCollection, PathCollection
 
 from botorch_drbo import Category, Log, NamedOptimizer, RobustOptimizer, Space
-from botorch_drbo.calibrate.profile import RobustnessProfile
+from botorch_drbo.calibrate.budget import RobustnessProfile
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.plotting import (
     plot_history,
@@ -21,7 +21,7 @@ from botorch_drbo.plotting import (
     plot_robustness_profile,
     plot_surface,
 )
-from botorch_drbo.plotting.context_set import draw_atoms
+from botorch_drbo.plotting.history import draw_atoms
 from tests.models import UNIT, uniform
 
 PROFILE = RobustnessProfile(

@@ -10,8 +10,8 @@ import pytest
 import torch
 from matplotlib import pyplot as plt
 
-from botorch_drbo.plotting.slices import plot_slice
-from botorch_drbo.recommendation.slices import Slice
+from botorch_drbo.plotting.model import plot_slice
+from botorch_drbo.recommendation.importance import Slice
 from botorch_drbo.space import Category, Continuous, Log
 
 

@@ -8,7 +8,7 @@ import time
 import pytest
 import torch
 
-from botorch_drbo.randomness import derive_seed, isolated_rng, standard_dtype
+from botorch_drbo.sampling import derive_seed, isolated_rng, standard_dtype
 
 
 def test_derived_seeds_differ_and_are_stable() -> None:

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from benchmarks.run.display import working
 from benchmarks.run.engine import one_thread
-from botorch_drbo.acquisition.confidence_score import ConfidenceScore
+from botorch_drbo.acquisition.analytic import ConfidenceScore
 from botorch_drbo.lipschitz.sampled import LipschitzConstant
 from botorch_drbo.posterior import MarginalPosterior, marginal_posterior
 from botorch_drbo.posterior.view import ALL

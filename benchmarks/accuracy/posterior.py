@@ -15,7 +15,7 @@ from benchmarks.run.display import working
 from benchmarks.run.engine import one_thread
 from benchmarks.speed.tables import Section, report_sections, show
 from botorch_drbo.posterior import marginal_posterior
-from botorch_drbo.posterior.product_view import ProductView
+from botorch_drbo.posterior.product import ProductView
 
 NOISE = 1e-6
 DECISIONS = 3

@@ -20,15 +20,16 @@ from torch import Tensor
 from torch.distributions import Normal
 
 from botorch_drbo.surrogate import ModelData
-from botorch_drbo.surrogate.botorch_default import family_of_variables
-from botorch_drbo.surrogate.evidence import CategoryPriors
-from botorch_drbo.surrogate.fitting import minimise_in_logarithms
+from botorch_drbo.surrogate.botorch_default import (
+    family_of_variables,
+    minimise_in_logarithms,
+)
+from botorch_drbo.surrogate.evidence import CategoryPriors, around
 from botorch_drbo.surrogate.gaussian_process import (
     GaussianProcess,
     most_likely,
     with_categories,
 )
-from botorch_drbo.surrogate.hyperpriors import around
 
 SALT = 4_907_102  # of this experiment: no other one has these functions and rows
 _CELLS = 400  # at which a function is predicted

@@ -19,12 +19,12 @@ from benchmarks.run.parallel import in_parallel
 from benchmarks.run.provenance import commit
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.posterior.ensemble import members_of
-from botorch_drbo.posterior.joint import joint_moments
+from botorch_drbo.posterior.mixture import joint_moments
 from botorch_drbo.recipes import make_recipe
 from botorch_drbo.recipes.model_based import ModelBasedRecipe
 from botorch_drbo.recommendation import ModelCheck
+from botorch_drbo.surrogate.cross_validation import leave_one_out
 from botorch_drbo.surrogate.fit import fit_outcomes
-from botorch_drbo.surrogate.leave_one_out import leave_one_out
 
 SEEDS = (1000, 1001)
 """The final ones: see explained.md. Tune on others."""

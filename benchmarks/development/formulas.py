@@ -10,8 +10,8 @@ from torch import Tensor
 from torch.distributions import Distribution
 
 from benchmarks.problems.reservoir import Reservoir
-from botorch_drbo.test_functions.laws import burr_law, normal_law
-from botorch_drbo.test_functions.problems import Problem, unit_bounds
+from botorch_drbo.test_functions.base import burr_law, normal_law
+from botorch_drbo.test_functions.closed_form import Problem, unit_bounds
 
 _CENTRE = (0.3, 0.55, 0.7)  # of the bowl
 _PULL = 0.3  # by which a context moves it

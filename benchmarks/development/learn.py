@@ -22,9 +22,9 @@ from benchmarks.run.world import World
 from benchmarks.study.cases import HALVES, INITIAL, check_names
 from benchmarks.study.play import play
 from botorch_drbo.problem import History
-from botorch_drbo.randomness import derive_seed
 from botorch_drbo.recipes import Recipe, make_recipe
 from botorch_drbo.recipes.model_based import ModelBasedRecipe
+from botorch_drbo.sampling import derive_seed
 
 CHECKPOINTS = (10, 15, 30, 60)
 METHODS = ("erbo", "wdrbo_exact")

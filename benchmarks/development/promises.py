@@ -21,9 +21,9 @@ from benchmarks.run.storage import Row, run_file
 from benchmarks.study.judge import keep
 from benchmarks.study.play import quiet
 from botorch_drbo.contexts import ContextSet
-from botorch_drbo.randomness import derive_seed
 from botorch_drbo.recipes import make_recipe
 from botorch_drbo.recommendation import Recommendation
+from botorch_drbo.sampling import derive_seed
 from botorch_drbo.schedules import SpreadRadius
 from botorch_drbo.test_functions import RobustTestFunction
 

@@ -30,7 +30,7 @@ from benchmarks.run.provenance import commit
 from benchmarks.run.world import World
 from benchmarks.study.judge import keep
 from botorch_drbo.contexts import ContextSet
-from botorch_drbo.posterior.joint import joint_moments
+from botorch_drbo.posterior.mixture import joint_moments
 from botorch_drbo.problem import History
 from botorch_drbo.recipes import make_recipe
 from botorch_drbo.recipes.model_based import ModelBasedRecipe

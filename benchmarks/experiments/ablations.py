@@ -21,7 +21,7 @@ from botorch_drbo.adversaries import (
     SearchProblem,
     WorstCaseProblem,
 )
-from botorch_drbo.adversaries.mmd import context_kernel
+from botorch_drbo.adversaries.kernels import context_kernel
 from botorch_drbo.ambiguity import (
     FullSimplex,
     MaximumMeanDiscrepancy,
@@ -33,7 +33,7 @@ from botorch_drbo.policies import Policy
 from botorch_drbo.recipes import RobustRecipe
 from botorch_drbo.sampling import sobol
 from botorch_drbo.schedules import InverseSquareRoot, MMDRadius, Schedule
-from botorch_drbo.schedules.base import as_schedule
+from botorch_drbo.schedules.radii import as_schedule
 
 _NUM_DIAGONAL = 10  # of their 100, where there are two columns or more
 _NUM_CONTEXTS = 1024  # of their Sobol set

@@ -29,7 +29,7 @@ from botorch_drbo.adversaries import (
     SearchProblem,
     WorstCaseProblem,
 )
-from botorch_drbo.adversaries.around_contexts import AroundContexts
+from botorch_drbo.adversaries.empirical import AroundContexts
 from botorch_drbo.ambiguity import NoAmbiguity
 from botorch_drbo.recipes import make_recipe
 

@@ -8,8 +8,8 @@ import torch
 from botorch.models.model import Model
 from torch import Tensor
 
+from botorch_drbo.acquisition.inputs import PathOptions
 from botorch_drbo.acquisition.monte_carlo import PathwiseBatchAcquisitionFunction
-from botorch_drbo.acquisition.options import PathOptions
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.objectives import Objective
 

@@ -21,7 +21,7 @@ from benchmarks.problems.papers import PAPERS
 from benchmarks.problems.reservoir import Reservoir
 from benchmarks.problems.surrogates import covid_testing, plant_growth, portfolio
 from botorch_drbo.test_functions import TEST_FUNCTIONS, RobustTestFunction
-from botorch_drbo.test_functions.problems import closed_form
+from botorch_drbo.test_functions.closed_form import closed_form
 
 PROBLEMS: dict[str, Callable[..., RobustTestFunction]] = {
     **TEST_FUNCTIONS,

@@ -24,7 +24,7 @@ from botorch_drbo._validation import (
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.sampling import sobol_in_box
 from botorch_drbo.test_functions.base import RobustTestFunction
-from botorch_drbo.test_functions.problems import closed_form
+from botorch_drbo.test_functions.closed_form import closed_form
 
 ObjectiveFunction = Callable[[Tensor, Tensor], Tensor]
 """Scores ``... x n`` and reference weights ``n`` to a number ``...`` to maximise."""

@@ -12,9 +12,13 @@ from torch.distributions import Distribution
 
 from benchmarks.problems.laws import discretised_normal
 from botorch_drbo._validation import check_count
-from botorch_drbo.test_functions.base import Optimum, RobustTestFunction, Separated
-from botorch_drbo.test_functions.laws import uniform_law
-from botorch_drbo.test_functions.problems import unit_bounds
+from botorch_drbo.test_functions.base import (
+    Optimum,
+    RobustTestFunction,
+    Separated,
+    uniform_law,
+)
+from botorch_drbo.test_functions.closed_form import unit_bounds
 
 _LENGTHSCALE = 0.1
 _NUM_NODES = 64  # of the quadrature; 48 would give the kernel to 1e-11 as well

@@ -17,9 +17,9 @@ from botorch_drbo.test_functions.base import (
     RobustTestFunction,
     Separated,
     find_optimum,
+    uniform_law,
 )
-from botorch_drbo.test_functions.laws import uniform_law
-from botorch_drbo.test_functions.problems import unit_bounds
+from botorch_drbo.test_functions.closed_form import unit_bounds
 
 Perturbation = Literal["waves", "bumps"]
 

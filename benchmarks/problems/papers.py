@@ -14,9 +14,8 @@ import torch
 from torch import Tensor
 
 from benchmarks.problems.laws import complicated_mixture, discretised_normal
-from botorch_drbo.test_functions.base import Optimum
-from botorch_drbo.test_functions.laws import normal_law, uniform_law
-from botorch_drbo.test_functions.problems import (
+from botorch_drbo.test_functions.base import Optimum, normal_law, uniform_law
+from botorch_drbo.test_functions.closed_form import (
     Problem,
     ackley,
     around_half,

@@ -14,7 +14,7 @@ from benchmarks.problems.laws import UnivariateMixture
 from botorch_drbo._validation import check_nonnegative
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.test_functions.base import Optimum, RobustTestFunction
-from botorch_drbo.test_functions.problems import unit_bounds
+from botorch_drbo.test_functions.closed_form import unit_bounds
 
 
 class Reservoir(RobustTestFunction):

@@ -21,9 +21,8 @@ from benchmarks.problems.data_files import DataFile
 from benchmarks.problems.gaussian_process import GaussianProcessMean
 from benchmarks.problems.laws import discretised_normal
 from botorch_drbo._validation import check_finite, check_points
-from botorch_drbo.test_functions.base import Optimum
-from botorch_drbo.test_functions.laws import normal_law, uniform_law
-from botorch_drbo.test_functions.problems import (
+from botorch_drbo.test_functions.base import Optimum, normal_law, uniform_law
+from botorch_drbo.test_functions.closed_form import (
     ClosedForm,
     Problem,
     of_preset,

@@ -40,11 +40,10 @@ from benchmarks.run.storage import (
 from benchmarks.run.world import World, make_problem
 from botorch_drbo.codec import decode
 from botorch_drbo.optimizer import RobustOptimizer
-from botorch_drbo.optimizer.events import Ask, CheckedTell
-from botorch_drbo.optimizer.state import write_state
-from botorch_drbo.optimizer.stored_events import write_event
+from botorch_drbo.optimizer.events import Ask, CheckedTell, write_event
+from botorch_drbo.optimizer.journal import write_state
 from botorch_drbo.recipes import RECIPES, Recipe, make_recipe
-from botorch_drbo.schedules.base import Rule
+from botorch_drbo.schedules.radii import Rule
 from botorch_drbo.test_functions.base import RobustTestFunction
 
 

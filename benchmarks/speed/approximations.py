@@ -25,9 +25,12 @@ from botorch_drbo.recipes import make_recipe
 from botorch_drbo.recipes.model_based import ModelBasedRecipe
 from botorch_drbo.search.maximise import Effort, maximise
 from botorch_drbo.surrogate import SURROGATES
-from botorch_drbo.surrogate.cross_validation import cross_validated
+from botorch_drbo.surrogate.cross_validation import (
+    HeldOut,
+    cross_validated,
+    leave_one_out,
+)
 from botorch_drbo.surrogate.fit import joint_data
-from botorch_drbo.surrogate.leave_one_out import HeldOut, leave_one_out
 
 _LOWER = 1e-3  # a maximum that is short by less counts as the same
 _RECIPES = {

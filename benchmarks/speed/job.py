@@ -24,7 +24,7 @@ from botorch_drbo.ambiguity import NoAmbiguity
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.objectives import Objective, UncertaintyObjective
 from botorch_drbo.posterior.factory import Method
-from botorch_drbo.posterior.product_view import ProductView
+from botorch_drbo.posterior.product import ProductView
 
 BETA = 2.25
 METHODS: tuple[Method, ...] = tuple(m for m in get_args(Method) if m != "auto")

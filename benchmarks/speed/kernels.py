@@ -18,7 +18,7 @@ from benchmarks.run.provenance import machine
 from benchmarks.speed.job import D_X, Job, Problem
 from benchmarks.speed.tables import Section, report_sections, show
 from benchmarks.speed.timing import busy, digits, median_ratio, race, seconds
-from botorch_drbo.posterior.product_view import ProductView
+from botorch_drbo.posterior.product import ProductView
 
 LIMIT = 2.0  # GEMMs, for kernels that factorise
 COLUMNS = (1, 2, 3, 4)

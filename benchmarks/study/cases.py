@@ -13,7 +13,7 @@ from benchmarks.run.config import ConfigError
 from botorch_drbo._validation import did_you_mean
 from botorch_drbo.problem import SearchSpace
 from botorch_drbo.test_functions.base import RobustTestFunction
-from botorch_drbo.test_functions.problems import ClosedForm, Problem
+from botorch_drbo.test_functions.closed_form import ClosedForm, Problem
 
 INITIAL = 5  # random decisions at the start of a run, the same for all methods
 HALVES = ("A", "B")

@@ -15,8 +15,7 @@ from torch import Tensor
 from botorch_drbo.ambiguity import Wasserstein
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.sampling import sobol_in_box, sobol_inside
-from botorch_drbo.test_functions.base import RobustTestFunction
-from botorch_drbo.test_functions.laws import quantiles
+from botorch_drbo.test_functions.base import RobustTestFunction, quantiles
 
 _POINTS_SEED = 20_261  # scrambles the Sobol points of all laws; any fixed number
 _NUM_POINTS = 2**10

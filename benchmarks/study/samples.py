@@ -11,10 +11,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from botorch_drbo.randomness import derive_seed
-from botorch_drbo.test_functions.base import RobustTestFunction, Separated
-from botorch_drbo.test_functions.laws import normal_law
-from botorch_drbo.test_functions.problems import unit_bounds
+from botorch_drbo.sampling import derive_seed
+from botorch_drbo.test_functions.base import RobustTestFunction, Separated, normal_law
+from botorch_drbo.test_functions.closed_form import unit_bounds
 
 _NUM_WAVES = 512
 _LENGTHSCALE = 0.5

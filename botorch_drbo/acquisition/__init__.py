@@ -3,30 +3,31 @@
 Drop-in ``AcquisitionFunction`` subclasses for ``botorch.optim.optimize_acqf``.
 """
 
-from botorch_drbo.acquisition.base import RobustAcquisitionFunction
-from botorch_drbo.acquisition.batch_upper_confidence_bound import (
+from botorch_drbo.acquisition.analytic import RobustAcquisitionFunction
+from botorch_drbo.acquisition.decisions import OverJointInputs
+from botorch_drbo.acquisition.expected_improvement import (
+    LogExpectedImprovementOfExpectation,
+    best_robust_value,
+    qLogDistributionallyRobustNoisyExpectedImprovement,
+)
+from botorch_drbo.acquisition.feasibility import FeasibilityWeighted, RobustFeasibility
+from botorch_drbo.acquisition.monte_carlo import (
     qDistributionallyRobustUCB,
 )
-from botorch_drbo.acquisition.best_robust_value import best_robust_value
-from botorch_drbo.acquisition.disagreement_penalized import DisagreementPenalizedUCB
-from botorch_drbo.acquisition.enlarged_confidence import EnlargedConfidenceUCB
-from botorch_drbo.acquisition.expectation_improvement import (
-    LogExpectedImprovementOfExpectation,
-)
-from botorch_drbo.acquisition.feasibility import RobustFeasibility
-from botorch_drbo.acquisition.feasibility_weighted import FeasibilityWeighted
-from botorch_drbo.acquisition.finite_difference import FiniteDifferenceUCB
-from botorch_drbo.acquisition.joint_inputs import OverJointInputs
-from botorch_drbo.acquisition.lipschitz_penalized import LipschitzPenalizedUCB
-from botorch_drbo.acquisition.log_expected_improvement import (
-    qLogDistributionallyRobustNoisyExpectedImprovement,
+from botorch_drbo.acquisition.penalized import (
+    DisagreementPenalizedUCB,
+    LipschitzPenalizedUCB,
 )
 from botorch_drbo.acquisition.robust_balls import (
     KernelDensityRobustUCB,
     MaximumMeanDiscrepancyRobustUCB,
 )
 from botorch_drbo.acquisition.thompson_sampling import RobustThompsonSampling
-from botorch_drbo.acquisition.upper_confidence_bound import DistributionallyRobustUCB
+from botorch_drbo.acquisition.upper_confidence_bound import (
+    DistributionallyRobustUCB,
+    EnlargedConfidenceUCB,
+    FiniteDifferenceUCB,
+)
 
 __all__ = [
     "DisagreementPenalizedUCB",

@@ -7,11 +7,15 @@ from typing import Self, Unpack, final
 from botorch.models.model import Model
 from torch import Tensor
 
-from botorch_drbo.acquisition.options import ConfidenceBoundOptions
+from botorch_drbo.acquisition.inputs import ConfidenceBoundOptions
 from botorch_drbo.acquisition.upper_confidence_bound import ObjectiveUCB
 from botorch_drbo.adversaries.base import FittedRound
-from botorch_drbo.adversaries.kernel_density import KernelDensityBall, density_ball
-from botorch_drbo.adversaries.mmd import MMDBall, grid_ball
+from botorch_drbo.adversaries.kernels import (
+    KernelDensityBall,
+    MMDBall,
+    density_ball,
+    grid_ball,
+)
 from botorch_drbo.ambiguity.base import Solver
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.objectives import UncertaintyObjective
@@ -42,7 +46,7 @@ class KernelDensityRobustUCB(ObjectiveUCB):
         solver: ``"exact"``, one sort; or ``"cvxpylayers"``, a cone program for each
             decision, for checks: hundreds of times slower.
         options: The options of every confidence bound:
-            ``botorch_drbo.acquisition.options.ConfidenceBoundOptions``.
+            ``botorch_drbo.acquisition.inputs.ConfidenceBoundOptions``.
 
     Raises:
         InputDataError: A negative beta or radius, or a wrong context set.
@@ -157,7 +161,7 @@ class MaximumMeanDiscrepancyRobustUCB(ObjectiveUCB):
         solver: ``"exact"``, or ``"cvxpylayers"``, a cone program for each decision,
             for checks: a thousand times slower.
         options: The options of every confidence bound:
-            ``botorch_drbo.acquisition.options.ConfidenceBoundOptions``.
+            ``botorch_drbo.acquisition.inputs.ConfidenceBoundOptions``.
 
     Raises:
         InputDataError: A negative beta or radius, a wrong context set, or a matrix

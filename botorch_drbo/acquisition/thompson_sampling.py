@@ -15,10 +15,9 @@ from torch import Tensor
 
 from botorch_drbo._validation import check_count
 from botorch_drbo.acquisition.decisions import DecisionAcquisitionFunction
-from botorch_drbo.acquisition.inputs import check_objective
-from botorch_drbo.acquisition.options import PathOptions
-from botorch_drbo.adversaries.around_contexts import AroundContexts
+from botorch_drbo.acquisition.inputs import PathOptions, check_objective
 from botorch_drbo.adversaries.base import FittedRound
+from botorch_drbo.adversaries.empirical import AroundContexts
 from botorch_drbo.ambiguity import AmbiguitySet
 from botorch_drbo.ambiguity.base import Solver
 from botorch_drbo.contexts import ContextSet
@@ -27,7 +26,7 @@ from botorch_drbo.posterior.blocks import DEFAULT_MEMORY_BUDGET
 from botorch_drbo.posterior.freshness import TrainingData
 from botorch_drbo.posterior.models import only_model
 from botorch_drbo.sample_paths import sample_paths
-from botorch_drbo.sample_paths.support import supports_paths
+from botorch_drbo.sample_paths.posterior_paths import supports_paths
 
 
 @final

@@ -1,14 +1,25 @@
 """Adversaries: which contexts are expected, and how their distribution may change."""
 
 from botorch_drbo._validation import Registry
-from botorch_drbo.adversaries.around_contexts import AroundContexts
-from botorch_drbo.adversaries.base import Adversary, FittedRound, SearchProblem
-from botorch_drbo.adversaries.empirical import Empirical, EveryDistribution
-from botorch_drbo.adversaries.kernel_density import KernelDensity, KernelDensityBall
-from botorch_drbo.adversaries.mmd import MinimaxMMDBall, MMDBall
-from botorch_drbo.adversaries.standard_deviation_box import StandardDeviationBox
+from botorch_drbo.adversaries.base import (
+    Adversary,
+    FittedRound,
+    SearchProblem,
+    WorstCaseProblem,
+)
+from botorch_drbo.adversaries.empirical import (
+    AroundContexts,
+    Empirical,
+    EveryDistribution,
+    StandardDeviationBox,
+)
+from botorch_drbo.adversaries.kernels import (
+    KernelDensity,
+    KernelDensityBall,
+    MinimaxMMDBall,
+    MMDBall,
+)
 from botorch_drbo.adversaries.wasserstein import WassersteinBall
-from botorch_drbo.adversaries.worst_case_problem import WorstCaseProblem
 
 ADVERSARIES: Registry[Adversary] = Registry(
     Adversary,

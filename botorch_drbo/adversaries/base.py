@@ -1,4 +1,4 @@
-r"""Adversaries: the expected contexts, and how their distribution may change.
+"""Adversaries: the expected contexts, and how their distribution may change.
 
 An adversary turns what was observed into the two problems of a round: the one whose
 worst case the search maximises over a list of contexts, and the one whose worst case a
@@ -8,29 +8,350 @@ recommendation reports, over the whole box where the set reaches it.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import product
+from math import prod
 from typing import ClassVar
 
 import torch
-from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataError
+from botorch.exceptions.errors import (
+    BotorchTensorDimensionError,
+    InputDataError,
+    UnsupportedError,
+)
 from botorch.models.model import Model
 from torch import Tensor
+from torch.nn.functional import pad
 
 from botorch_drbo._validation import check_bounds, check_inside, check_options
-from botorch_drbo.adversaries.worst_case_problem import WorstCaseProblem
 from botorch_drbo.ambiguity import AmbiguitySet
 from botorch_drbo.codec.tags import storable
 from botorch_drbo.contexts import ContextSet
-from botorch_drbo.contexts.forgetting import half_life_weights
+from botorch_drbo.contexts.sources import half_life_weights
 from botorch_drbo.posterior.models import some_inputs
-from botorch_drbo.problem.column_radii import in_widths
-from botorch_drbo.problem.history import History
-from botorch_drbo.problem.search_space import SearchSpace, check_values
+from botorch_drbo.problem.round import History, in_widths, in_words
+from botorch_drbo.problem.search_space import SearchSpace, Values, check_values, snapped
+from botorch_drbo.sampling import sobol
 from botorch_drbo.schedules import Constant
-from botorch_drbo.schedules.base import ContextRule
-from botorch_drbo.schedules.radius import Radius, as_radius
-from botorch_drbo.schedules.spread import deviations
+from botorch_drbo.schedules.radii import ContextRule, Radius, as_radius, deviations
+
+_IMMOVABLE = 1e6  # a width of a column that may not move, in radii
+_LEAST = 8  # contexts to which the mass of a fibre may go
+
+
+@dataclass(frozen=True, eq=False)
+class GroundMetric:
+    r"""Distances between contexts, in widths of the box or in a radius by column.
+
+    .. math:: d(c, c')^2 = \sum_j \Big( \frac{c_j - c'_j}{r_j} \Big)^2
+
+    With a radius by column ``r`` the ball has the radius one: to move all of the mass
+    by ``r_j`` in the column ``j`` alone uses all of it, and so does it to change the
+    category of a share ``r_j``. In a column of radius zero no mass moves (but a
+    millionth of it).
+
+    Attributes:
+        space: The contexts.
+        radii: The radius of each column in widths of its bounds, ``d_c``; None for
+            distances in widths.
+    """
+
+    space: SearchSpace
+    radii: Tensor | None = None
+
+    @property
+    def fixed(self) -> tuple[int, ...]:
+        """The columns that are not known and in which no mass may move."""
+        if self.radii is None:
+            return ()
+        still = (self.radii == 0.0).nonzero().flatten().tolist()
+        return tuple(j for j in still if j not in self.space.known_columns)
+
+    @property
+    def diameter(self) -> float | None:
+        """The largest distance of two contexts that differ where they may.
+
+        None where a radius by column lets none move.
+        """
+        if self.radii is None:
+            return self.space.context_diameter
+        stay = {*self.fixed, *self.space.known_columns}
+        moving = [j for j in range(self.space.d_c) if j not in stay]
+        if not moving:
+            return None
+        return torch.linalg.vector_norm(1.0 / self.radii[moving]).item()
+
+    def distances(self, first: Tensor, second: Tensor) -> Tensor:
+        r"""The formula of the class.
+
+        Args:
+            first: Contexts, ``... a x d_c``.
+            second: Contexts, ``... b x d_c``.
+
+        Returns:
+            ``... a x b``.
+        """
+        space = self.space
+        if self.radii is None:
+            return space.context_distances(first, second)
+        sizes = [space.context_categories.get(j, 1) for j in range(space.d_c)]
+        scale = (1.0 / self.radii).clamp_max(_IMMOVABLE)
+        scale = scale.repeat_interleave(torch.tensor(sizes).to(scale.device)).to(first)
+        a, b = space.embed_contexts(first) * scale, space.embed_contexts(second) * scale
+        return torch.cdist(a, b, compute_mode="donot_use_mm_for_euclid_dist")
+
+    def words(self, radius: float) -> str:
+        r"""How far a ball of this radius reaches, for people.
+
+        Args:
+            radius: That of the ball.
+        """
+        space = self.space
+        if self.radii is not None:
+            return f"{in_words(self.radii.tolist(), space)} (Wasserstein)"
+        means = f": {in_words(space.d_c * [radius], space)}"
+        return (
+            f"radius {radius:.3g} (Wasserstein{means if space.context_names else ''})"
+        )
+
+
+def on_fibres(
+    contexts: Tensor, sample: Tensor, fixed: Sequence[int], num: int
+) -> Tensor:
+    """Contexts to which mass may go if some columns are fixed.
+
+    A fibre is what is left of the box where these columns have the values of one of the
+    contexts. Each takes its turn of the sample.
+
+    Args:
+        contexts: Those with mass, ``n x d_c``.
+        sample: Contexts of the whole box, ``m x d_c``.
+        fixed: The columns.
+        num: How many are wanted in all; each fibre has a few at least.
+
+    Returns:
+        ``k x d_c``.
+    """
+    columns = list(fixed)
+    moving = [j for j in range(contexts.shape[-1]) if j not in fixed]
+    if not moving:
+        return contexts[:0]
+    fibres = contexts[:, columns].unique(dim=0)  # u x f
+    places = _different(sample[:, moving])  # p x (d_c - f)
+    each = min(len(places), max(_LEAST, num // len(fibres)))
+    turns = torch.arange(len(fibres) * each, device=places.device) % len(places)
+    points = contexts.new_empty(len(turns), contexts.shape[-1])
+    points[:, moving] = places[turns]
+    points[:, columns] = fibres.repeat_interleave(each, dim=0)
+    return points
+
+
+def _different(rows: Tensor) -> Tensor:
+    """The first of equal rows, in their order."""
+    _, kind = rows.unique(dim=0, return_inverse=True)
+    order = torch.arange(len(rows), device=rows.device)
+    first = order.new_full((len(rows),), len(rows))
+    first = first.scatter_reduce(0, kind, order, "amin")
+    return rows[first[first < len(rows)].sort().values]
+
+
+_MAX_CORNER_DIMENSIONS = 6
+_MAX_LISTED = 4096  # combinations of values that are all looked at
+_MAX_COMBINED = 64  # the same, each with a sample of the other columns
+
+
+def filling(box: Tensor, values: Values, seed: int) -> Tensor:
+    """Contexts that fill a box, ``m x d_c``.
+
+    A Sobol set and the corners of the continuous columns, with each combination of the
+    listed values of the other columns (a full factorial design). Where these are too
+    many, the column with the most values takes the values nearest to Sobol points
+    instead, then the next one.
+    """
+    d_c = box.shape[-1]
+    # Full factorial of the listed values, times a Sobol set of the other columns.
+    listed = dict(values)
+    while prod(map(len, listed.values())) > (
+        _MAX_LISTED if len(listed) == d_c else _MAX_COMBINED
+    ):
+        del listed[max(listed, key=lambda j: len(listed[j]))]
+    continuous = [j for j in range(d_c) if j not in listed]
+    unit = (
+        sobol(64 * 2 ** min(len(continuous), 3), len(continuous), seed)
+        if continuous
+        else None
+    )
+    if unit is None:
+        unit = torch.empty(1, 0)
+    elif len(continuous) <= _MAX_CORNER_DIMENSIONS:
+        corners = torch.tensor(list(product((0.0, 1.0), repeat=len(continuous))))
+        unit = torch.cat([unit, corners.to(unit)])
+    points = torch.lerp(box[0, continuous], box[1, continuous], unit.to(box))  # m x f
+    combinations = box.new_tensor(list(product(*listed.values())))  # l x v
+    filled = box.new_empty(len(combinations), len(points), d_c)
+    filled[..., continuous] = points
+    filled[..., list(listed)] = combinations.unsqueeze(1)
+    return snapped(filled.flatten(0, 1), values)
+
+
+_MOST_ON_FIBRES = 1024  # contexts, where a column does not move
+
+Between = Callable[[Tensor, Tensor], Tensor]
+"""A metric or kernel: contexts ``... a x d_c`` and ``... b x d_c`` to ``... a x b``."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class WorstCaseProblem:
+    r"""The ambiguity set of a recommendation, and the contexts that it reaches.
+
+    Attributes:
+        contexts: The reference distribution, and perhaps contexts of weight zero.
+        ball: The set on a list of contexts, ``n x d_c``.
+        between: The metric or kernel of the set; None if it has none.
+        box: The contexts that the adversary may use, ``2 x d_c``; None for those of
+            ``contexts`` alone.
+        fills_box: Whether ``contexts`` fill the box, so that no sample is needed.
+        values: Columns of contexts that take these values only: integers, categories.
+        categories: Those of them that have no order.
+        fixed: Columns in which no mass moves, and that are not known.
+        within: The size of the ball, in words; empty for its name and radius.
+        by_column: Whether the radius is a multiple of radii by column.
+    """
+
+    contexts: ContextSet
+    ball: Callable[[Tensor], AmbiguitySet]
+    between: Between | None = None
+    box: Tensor | None = None
+    fills_box: bool = False
+    values: Values = field(default_factory=dict)
+    categories: Collection[int] = ()
+    fixed: tuple[int, ...] = ()
+    within: str = ""
+    by_column: bool = False
+
+    @classmethod
+    def of(
+        cls,
+        contexts: ContextSet,
+        ambiguity: AmbiguitySet,
+        space: SearchSpace,
+        *,
+        contexts_complete: bool = False,
+    ) -> WorstCaseProblem:
+        r"""Make the problem of a set, with all contexts that its definition allows.
+
+        Args:
+            contexts: The reference distribution.
+            ambiguity: The set around it.
+            space: The space of the contexts. If each column takes a few values only,
+                all combinations are on the list, for every set that can give them mass.
+            contexts_complete: Whether the list contains all possible contexts.
+
+        Raises:
+            UnsupportedError: A set that would need distances between categories.
+        """
+        ball = ambiguity.original()
+        if space.context_categories and ball.at(contexts.points) is not ball:
+            raise UnsupportedError(
+                f"{type(ball).__name__} without a `cost` takes distances between "
+                "contexts, and categories have none. Give it a `cost`, or take the "
+                "recipe `wdrbo_exact`."
+            )
+        listed = space.listed_contexts
+        box = None
+        if listed is not None:
+            if not (ball.keeps_support or ball.knows_positions):
+                contexts = with_unlisted(contexts, listed)
+        elif ball.reaches_unseen and not contexts_complete:
+            box = space.context_support
+        return cls(
+            contexts=contexts,
+            ball=ball.at,
+            box=box,
+            values=space.context_values,
+            categories=tuple(space.context_categories),
+        )
+
+    @property
+    def radius(self) -> float | None:
+        """The radius of the ball, by column one; None for a set without a radius."""
+        ball = self.ball(self.contexts.points)
+        return ball.radius.item() if ball.has_radius else None
+
+    @property
+    def is_reference_alone(self) -> bool:
+        """Whether no other distribution is in the set, or there is one context only."""
+        points = self.contexts.points
+        ball = self.ball(points)
+        alone = ball.radius.item() == 0.0 if ball.has_radius else ball.keeps_support
+        return alone or (self.box is None and len(points.unique(dim=0)) == 1)
+
+    @property
+    def reach(self) -> str:
+        """The size of the ball in words; empty for a set without a radius."""
+        ball = self.ball(self.contexts.points)
+        if not ball.has_radius:
+            return ""
+        name = type(ball).__name__
+        return self.within or f"radius {ball.radius.item():.3g} ({name})"
+
+    def searched(self, space: SearchSpace) -> str:
+        """The distributions over which a worst case is searched, in words."""
+        ball = self.ball(self.contexts.points)
+        if ball.keeps_support and not ball.has_radius:
+            return "the posterior mean under the reference alone"
+        within = f"the distributions of {type(ball).__name__}"
+        if self.reach:
+            within = f"distributions within {self.reach}"
+        if self.box is None:
+            where = "on the listed contexts"
+        elif not torch.equal(self.box, space.context_support):
+            where = "on any context of a part of the box"
+        elif space.known_columns:
+            where = "on any context with the known values"
+        else:
+            where = "on any context"
+        return f"the posterior mean under {within} {where}"
+
+    def on_its_list(self) -> tuple[ContextSet, AmbiguitySet]:
+        """The problem on the listed contexts alone."""
+        return self.contexts, self.ball(self.contexts.points)
+
+    def on_a_full_list(self, seed: int) -> tuple[ContextSet, AmbiguitySet]:
+        """The problem on the listed contexts and on points that fill the box.
+
+        Args:
+            seed: The seed of the Sobol points.
+        """
+        contexts = with_unlisted(self.contexts, listed(self, seed))
+        return contexts, self.ball(contexts.points)
+
+
+def with_unlisted(contexts: ContextSet, others: Tensor) -> ContextSet:
+    """Add those of other contexts, ``m x d_c``, that are missing, with weight zero."""
+    points, weights = contexts.points, contexts.weights
+    missing = (torch.cdist(others, points, p=torch.inf) > 0).all(-1)
+    if not missing.any():
+        return contexts
+    points = torch.cat([points, others[missing]])
+    return ContextSet(points, pad(weights, (0, len(points) - len(weights))))
+
+
+def listed(problem: WorstCaseProblem, seed: int) -> Tensor:
+    """The contexts of a problem, and those that fill its box beside them, ``m x d_c``.
+
+    Args:
+        problem: The ball, and where its adversary may go.
+        seed: The seed of the Sobol points.
+    """
+    given = problem.contexts.points
+    if problem.box is None or problem.fills_box:
+        return given
+    sample = filling(problem.box, problem.values, seed)
+    if problem.fixed:
+        sample = on_fibres(given, sample, problem.fixed, _MOST_ON_FIBRES)
+    return torch.cat([given, sample])
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -11,16 +11,21 @@ import torch
 from torch import Tensor
 
 from botorch_drbo._validation import check_count, option
-from botorch_drbo.adversaries.base import Adversary, FittedRound, SearchProblem
-from botorch_drbo.adversaries.ground_metric import GroundMetric, on_fibres
-from botorch_drbo.adversaries.worst_case_problem import WorstCaseProblem
+from botorch_drbo.adversaries.base import (
+    Adversary,
+    FittedRound,
+    GroundMetric,
+    SearchProblem,
+    WorstCaseProblem,
+    on_fibres,
+)
 from botorch_drbo.ambiguity import Wasserstein
 from botorch_drbo.contexts import ContextSet
-from botorch_drbo.problem.column_radii import checked, in_widths
+from botorch_drbo.problem.round import checked, in_widths
 from botorch_drbo.problem.search_space import SearchSpace
 from botorch_drbo.sampling import sobol_in_box
 from botorch_drbo.schedules import SpreadRadius
-from botorch_drbo.schedules.radius import Radius, as_radius
+from botorch_drbo.schedules.radii import Radius, as_radius
 
 _MOST_ON_A_FIBRE = 64  # Sobol contexts, where a column does not move
 

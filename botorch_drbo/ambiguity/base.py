@@ -1,4 +1,4 @@
-"""The base class of ambiguity sets, with their gradients."""
+"""The base class of ambiguity sets, and of what makes one of a radius."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import copy
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Literal, Self, get_args
 
@@ -21,18 +21,45 @@ from torch.nn import Module
 
 from botorch_drbo._validation import check_nonnegative
 from botorch_drbo.ambiguity import cvxpy_layer
-from botorch_drbo.ambiguity._differentiable import (
+from botorch_drbo.ambiguity._numerics import check_simplex
+from botorch_drbo.ambiguity.solution import (
+    RobustValue,
+    Solution,
     in_float64,
     robust_value,
     sensitivity,
 )
-from botorch_drbo.ambiguity.simplex import check_simplex
-from botorch_drbo.ambiguity.solution import RobustValue, Solution
-from botorch_drbo.ambiguity.unseen import Prices
 from botorch_drbo.codec.tags import storable
 
 if TYPE_CHECKING:
     import cvxpy as cp
+
+
+@dataclass(frozen=True)
+class Prices:
+    r"""Dual prices of contexts that are not on the list.
+
+    With ``b`` the metric or kernel between contexts, a context ``c`` has the prices
+
+    .. math:: a_k(c) = \sum_j A_{kj} \, b(c_{I_{kj}}, c), \qquad k = 1, \dots, K,
+
+    and it lowers the worst case only if, for some ``k``, its score plus its price is
+    below that of every context on the list: its reduced cost is negative.
+
+    Attributes:
+        coefficients: ``A``, ``K x a``.
+        anchors: ``I``, positions on the list, ``K x a``.
+    """
+
+    coefficients: Tensor
+    anchors: Tensor
+
+    @classmethod
+    def none(cls, like: Tensor) -> Prices:
+        """Prices of zero: only the score counts."""
+        empty = like.new_empty(1, 0)
+        return cls(empty, empty.long())
+
 
 _LONGEST = 1000  # entries of a matrix that is printed in full, as torch does
 _STEP = 1e-6  # in the radius, of a difference in place of a direction

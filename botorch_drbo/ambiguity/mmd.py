@@ -10,19 +10,22 @@ from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataErro
 from torch import Tensor
 
 from botorch_drbo._validation import check_finite, check_nonnegative
-from botorch_drbo.ambiguity._centred_kernel import CentredKernel
-from botorch_drbo.ambiguity._differentiable import in_float64, robust_value
 from botorch_drbo.ambiguity._interior_point import lower_bound
 from botorch_drbo.ambiguity._kernel_ball import (
     Answers,
+    CentredKernel,
     KernelBallProblem,
     WarmStart,
     in_unit_range,
 )
-from botorch_drbo.ambiguity.base import AmbiguitySet
-from botorch_drbo.ambiguity.simplex import check_distributions
-from botorch_drbo.ambiguity.solution import RobustValue, Solution
-from botorch_drbo.ambiguity.unseen import Prices
+from botorch_drbo.ambiguity._numerics import check_distributions
+from botorch_drbo.ambiguity.base import AmbiguitySet, Prices
+from botorch_drbo.ambiguity.solution import (
+    RobustValue,
+    Solution,
+    in_float64,
+    robust_value,
+)
 
 if TYPE_CHECKING:
     import cvxpy as cp

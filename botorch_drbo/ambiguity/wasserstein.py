@@ -13,20 +13,18 @@ from scipy.sparse import csr_array, eye_array, kron, vstack
 from torch import Tensor
 
 from botorch_drbo._validation import check_finite
-from botorch_drbo.ambiguity._differentiable import in_float64
-from botorch_drbo.ambiguity._line import Line
-from botorch_drbo.ambiguity._transport_plans import (
+from botorch_drbo.ambiguity._numerics import check_distributions
+from botorch_drbo.ambiguity._transport import (
     Bracket,
+    Line,
     assignment_at_infinity,
     assignment_at_zero,
     cheapest_target,
     largest_slope,
     mixed_plan,
 )
-from botorch_drbo.ambiguity.base import AmbiguitySet
-from botorch_drbo.ambiguity.simplex import check_distributions
-from botorch_drbo.ambiguity.solution import RobustValue, Solution
-from botorch_drbo.ambiguity.unseen import Prices
+from botorch_drbo.ambiguity.base import AmbiguitySet, Prices
+from botorch_drbo.ambiguity.solution import RobustValue, Solution, in_float64
 
 if TYPE_CHECKING:
     import cvxpy as cp

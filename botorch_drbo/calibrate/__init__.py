@@ -1,9 +1,7 @@
 """Calibration of the radius: from data, from scenarios or from a budget."""
 
-from botorch_drbo.calibrate.budget import choice_from, from_budget
-from botorch_drbo.calibrate.data import from_data
-from botorch_drbo.calibrate.profile import robustness_profile
-from botorch_drbo.calibrate.scenarios import from_scenarios, scaled, shifted
+from botorch_drbo.calibrate.budget import choice_from, from_budget, robustness_profile
+from botorch_drbo.calibrate.scenarios import from_data, from_scenarios, scaled, shifted
 
 __all__ = [
     "choice_from",

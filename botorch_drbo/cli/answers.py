@@ -1,13 +1,16 @@
-"""The output of the commands: text for people, JSON documents for scripts."""
+"""The output of the commands: text for people, JSON for scripts, a picture."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
-from botorch_drbo.cli.csv_file import CsvFile
-from botorch_drbo.cli.digits import as_values, in_digits
+from botorch.exceptions.errors import InputDataError
+
+from botorch_drbo.cli.csv_file import CsvFile, as_values, in_digits
+from botorch_drbo.cli.terminal import plain
 from botorch_drbo.recommendation import ModelCheck
 from botorch_drbo.recommendation.comparison import Comparison
 from botorch_drbo.report.findings import Rounded, with_words
@@ -15,6 +18,7 @@ from botorch_drbo.space import NamedRecommendation, Space
 
 if TYPE_CHECKING:
     import pandas as pd
+
 
 Json: TypeAlias = (
     "str | int | float | bool | Sequence[Json] | Mapping[str, Json] | None"
@@ -146,3 +150,48 @@ def _rows(table: pd.DataFrame) -> list[dict[str, Json]]:
 
 def _pair(interval: Sequence[float] | None) -> list[Json] | None:
     return None if interval is None else list(interval)
+
+
+def check_format(path: Path) -> None:
+    """Refuse an ending of which no picture can be made.
+
+    Raises:
+        InputDataError: It is none of matplotlib's.
+    """
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+    formats = FigureCanvasAgg.get_supported_filetypes()
+    if path.suffix.removeprefix(".").lower() not in formats:
+        raise InputDataError(
+            f"`--out {path}` does not end in a format of pictures. The endings are "
+            f"{sorted(formats)}."
+        )
+
+
+def draw(history: pd.DataFrame, best: NamedRecommendation, path: Path) -> None:
+    """Outcomes in their order, and the values of the recommended decision.
+
+    Args:
+        history: The trials.
+        best: The recommended decision.
+        path: Where the picture is written; its ending decides the format.
+    """
+    from matplotlib.figure import Figure  # only where a picture is wanted
+
+    outcomes = history[best.outcome].dropna()
+    figure = Figure(figsize=(7.0, 4.0), layout="constrained")
+    ax = figure.subplots()
+    ax.plot(range(1, len(outcomes) + 1), outcomes, "o", label="outcomes")
+    ax.axhline(best.expected_value, linestyle="-", label="recommended: expected")
+    ax.axhline(
+        best.worst_case_value,
+        color="C3",
+        linestyle="--",
+        label="recommended: worst case",
+    )
+    title = str(best).splitlines()[0].removeprefix("decision").strip()
+    ax.set_title(plain(title), parse_math=False)  # a name may have two dollar signs
+    ax.set_xlabel("trial")
+    ax.set_ylabel(plain(best.outcome), parse_math=False)
+    ax.legend()
+    figure.savefig(path, dpi=150)

@@ -1,33 +1,323 @@
-"""A CSV file and its description as a problem that can be optimised."""
+"""A CSV file and what it describes, from the command line or ``problem.toml``."""
 
 from __future__ import annotations
 
+import json
 import math
+import re
+import tomllib
 import warnings
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from botorch.exceptions.errors import InputDataError
 from botorch.exceptions.warnings import BotorchWarning
 
+from botorch_drbo._validation import did_you_mean, is_number
 from botorch_drbo.cli.columns import (
+    ALGORITHM,
+    NAME,
+    STATUS,
+    WEIGHT,
+    Options,
     as_number,
     parse_constraint,
     parse_known,
     parse_limits,
     parse_radius,
+    parse_variable,
 )
 from botorch_drbo.cli.csv_file import CsvFile, lines_of
-from botorch_drbo.cli.description import Description, beside, described_by_words
-from botorch_drbo.cli.options import NAME, STATUS, WEIGHT, Options
-from botorch_drbo.cli.problem_file import read_problem
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.optimizer import NamedOptimizer
-from botorch_drbo.problem.column_radii import in_widths, in_words
-from botorch_drbo.problem.round import RoundRadius
-from botorch_drbo.space import Category, Log, Space, Variable
+from botorch_drbo.problem.round import RoundRadius, in_widths, in_words
+from botorch_drbo.space import (
+    Category,
+    Continuous,
+    Integer,
+    Log,
+    Ordinal,
+    Space,
+    Variable,
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Description:
+    """Which columns are what, and how to look for a decision.
+
+    Attributes:
+        decisions: The columns that are chosen.
+        contexts: The columns that are met.
+        outcome: The column to be improved.
+        constraints: Linear constraints of decisions, as they are typed.
+        limits: Of measured columns, as they are typed.
+        minimize: Whether low outcomes are good.
+        algorithm: The name of a recipe.
+        surrogate: How outcomes are modelled; None for the recipe's own.
+        feasibility: How probably limits have to hold; None for the recipe's own.
+        half_life: After how many further rows a context counts half, or None.
+        radius: How far contexts may be off; None for the recipe's own.
+        status: The column that says which trials have failed, or None.
+        notes: What was not said of a column, and was taken from the file.
+    """
+
+    decisions: Mapping[str, Variable]
+    contexts: Mapping[str, Variable]
+    outcome: str
+    constraints: Sequence[str] = ()
+    limits: Sequence[str] = ()
+    minimize: bool = False
+    algorithm: str = ALGORITHM
+    surrogate: str | None = None
+    feasibility: float | None = None
+    half_life: float | None = None
+    radius: RoundRadius | None = None
+    status: str | None = None
+    notes: Sequence[str] = field(default_factory=tuple)
+
+
+def described_by_words(
+    decisions: Sequence[str], contexts: Sequence[str], outcome: str, file: CsvFile
+) -> Description:
+    """Read the columns as they are typed.
+
+    Raises:
+        InputDataError: A word that cannot be read, or a column that is not there.
+    """
+    chosen, met = _typed_variables(decisions, file), _typed_variables(contexts, file)
+    notes = [
+        f"{name}: {_in_words(name, variable)}"
+        for name, variable in {**chosen, **met}.items()
+        if name in (*decisions, *contexts)
+    ]
+    return Description(decisions=chosen, contexts=met, outcome=outcome, notes=notes)
+
+
+def check_column(name: str, file: CsvFile) -> None:
+    """Refuse a column that a file does not have.
+
+    Raises:
+        InputDataError: It has not.
+    """
+    if not name or name not in file.header:
+        near = get_close_matches(name, file.header, n=1)
+        raise InputDataError(
+            f"{file.path} has no column `{name}`. It has {file.header}."
+            + (f" Did you mean `{near[0]}`?" if near else "")
+        )
+
+
+def _typed_variables(words: Sequence[str], file: CsvFile) -> dict[str, Variable]:
+    found: dict[str, Variable] = {}
+    for word in words:
+        name = word.partition("=")[0].strip()
+        if name in found:
+            raise InputDataError(f"`{name}` is given twice.")
+        check_column(name, file)
+        with lines_of(file.path):
+            found.update([parse_variable(word, file.column(name))])
+    return found
+
+
+def _in_words(name: str, variable: Variable) -> str:
+    """What was read from a column, and how to state something else."""
+    if isinstance(variable, Category):
+        return (
+            f"one of {', '.join(variable.choices)}, as in the file; {name}=A,B,C says "
+            "otherwise"
+        )
+    lower, upper = (f"{bound:.15g}" for bound in variable.bounds)
+    if isinstance(variable, Integer):
+        return (
+            f"a whole number from {lower} to {upper}, as in the file; {name}=LOW:HIGH "
+            f"for any number between bounds, {name}=LOW:HIGH:int for other bounds"
+        )
+    return f"from {lower} to {upper}, as in the file; {name}=LOW:HIGH says otherwise"
+
+
+def beside(data: Path) -> Path:
+    """Where that file would be."""
+    return data.parent / NAME
+
+
+Toml: TypeAlias = "str | int | float | bool | list[Toml] | dict[str, Toml]"
+
+_BOUNDS = {"Continuous": Continuous, "Integer": Integer, "Log": Log}
+_LISTS = {"Ordinal": Ordinal, "Category": Category}
+_HELP = (
+    "[LOW, HIGH] for a number, {Integer = [LOW, HIGH]}, {Log = [LOW, HIGH]}, "
+    '{Category = ["A", "B"]} or {Ordinal = [1, 2, 5]}'
+)
+
+
+def read_problem(path: Path, file: CsvFile) -> Description:
+    """Read a file that says which columns are what.
+
+    Args:
+        path: Where it is.
+        file: The data, which must have the columns.
+
+    Raises:
+        InputDataError: No TOML, a key that is unknown or missing, or a value that
+            cannot be read; the message names the file and the key.
+    """
+    try:
+        content = tomllib.loads(path.read_bytes().decode("utf-8-sig"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InputDataError(
+            f"{path} cannot be read as TOML: {error}. A name with characters other "
+            "than letters, digits, - and _ needs quotation marks, and so does a text."
+        ) from error
+    for key in content:
+        if key not in _KEYS and key not in _TABLES:
+            raise InputDataError(
+                f"{path} has an unknown key `{key}`."
+                f"{did_you_mean(key, [*_KEYS, *_TABLES])} The keys are "
+                f"{[*_KEYS, *_TABLES]}."
+            )
+    for key in ("outcome", *_TABLES):
+        if not content.get(key):
+            example = 'outcome = "yield"' if key == "outcome" else f"a table [{key}]"
+            raise InputDataError(f"{path} has no `{key}`. Write {example}.")
+    said: dict[str, Any] = {
+        key: _KEYS[key](path, key, content[key]) for key in content if key in _KEYS
+    }
+    variables = {key: _variables(path, key, content[key]) for key in _TABLES}
+    named = [content["outcome"], *(name for v in variables.values() for name in v)]
+    if "status" in content:
+        named.append(content["status"])
+    for name in named:
+        try:
+            check_column(name, file)
+        except InputDataError as error:
+            raise InputDataError(f"{path} names `{name}`, and {error}") from error
+    return Description(**variables, **said)
+
+
+def _text(path: Path, key: str, value: Toml) -> str:
+    if not isinstance(value, str) or not value:
+        raise _refusal(path, key, value, 'a text, such as "yield"')
+    return value
+
+
+def _texts(path: Path, key: str, value: Toml) -> list[str]:
+    found = value if isinstance(value, list) else [value]
+    texts = [text for text in found if isinstance(text, str)]
+    if len(texts) < len(found):
+        raise _refusal(path, key, value, f'texts, such as {key} = ["runoff <= 9"]')
+    return texts
+
+
+def _flag(path: Path, key: str, value: Toml) -> bool:
+    if not isinstance(value, bool):
+        raise _refusal(path, key, value, "true or false")
+    return value
+
+
+def _number(path: Path, key: str, value: Toml) -> float:
+    if not is_number(value):
+        raise _refusal(path, key, value, "a number")
+    return float(value)
+
+
+def _radius(path: Path, key: str, value: Toml) -> float | str | dict[str, float]:
+    if isinstance(value, str):
+        return _text(path, key, value)
+    if isinstance(value, dict):
+        return {name: _number(path, f"{key}.{name}", v) for name, v in value.items()}
+    if not is_number(value):
+        raise _refusal(path, key, value, 'a number, "spread", "sd" or {NAME = SIZE}')
+    return float(value)
+
+
+_TABLES = ("decisions", "contexts")
+_KEYS: Mapping[str, Callable[[Path, str, Toml], object]] = {
+    "outcome": _text,
+    "minimize": _flag,
+    "limits": _texts,
+    "constraints": _texts,
+    "status": _text,
+    "algorithm": _text,
+    "surrogate": _text,
+    "feasibility": _number,
+    "half_life": _number,
+    "radius": _radius,
+}
+
+
+def _variables(path: Path, table: str, given: Toml) -> dict[str, Variable]:
+    if not isinstance(given, dict):
+        raise _refusal(path, table, given, f"a table: [{table}], and a line for each")
+    return {name: _variable(path, table, name, value) for name, value in given.items()}
+
+
+def _variable(path: Path, table: str, name: str, given: Toml) -> Variable:
+    key = f"{table}.{name}"
+    if isinstance(given, list):
+        given = {"Continuous": given}
+    if not isinstance(given, dict) or len(given) != 1:
+        above = ""
+        if name in _KEYS:
+            above = f" If it is the problem's key `{name}`, write it above the tables."
+        raise _refusal(path, key, given, _HELP, above)
+    ((kind, values),) = given.items()
+    kinds = {**_BOUNDS, **_LISTS}
+    if kind not in kinds:
+        near = did_you_mean(kind, kinds)
+        raise _refusal(path, key, given, _HELP, f" There is no kind {kind}.{near}")
+    if not isinstance(values, list) or (kind in _BOUNDS and len(values) != 2):
+        raise _refusal(path, key, given, _HELP)
+    try:
+        if kind in _BOUNDS:
+            return _BOUNDS[kind](*values)
+        return _LISTS[kind](values)
+    except InputDataError as error:
+        raise InputDataError(f"{path}, {key}: {error}") from error
+
+
+def _refusal(
+    path: Path, key: str, value: Toml, instead: str, more: str = ""
+) -> InputDataError:
+    return InputDataError(
+        f"{path}, {key}: got {as_toml(value)}. Write {instead}.{more}"
+    )
+
+
+def as_toml(value: Toml) -> str:
+    r"""A value as TOML has it, in one line.
+
+    Example:
+        >>> print(as_toml({"seed rate": [0, 1.5], "sorts": ["A", "B"], "new": True}))
+        {"seed rate" = [0, 1.5], sorts = ["A", "B"], new = true}
+    """
+    if isinstance(value, dict):
+        pairs = (f"{as_key(name)} = {as_toml(v)}" for name, v in value.items())
+        return "{" + ", ".join(pairs) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(as_toml, value)) + "]"
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def as_comment(text: str) -> str:
+    r"""A text as a comment of TOML: what would end its line is written as an escape.
+
+    Example:
+        >>> print(as_comment("a\nb = 1"))
+        # a\nb = 1
+    """
+    shown = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
+    return f"# {shown}"
+
+
+def as_key(name: str) -> str:
+    """A name as a key of TOML."""
+    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else as_toml(name)
 
 
 @dataclass(frozen=True)

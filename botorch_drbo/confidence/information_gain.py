@@ -1,9 +1,12 @@
-"""How much a set of observations says about a function."""
+"""How much observations say about a function, and the noise that a model gives them."""
 
 from __future__ import annotations
 
+import copy
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any, cast
 
 import torch
 from botorch.exceptions.errors import (
@@ -12,13 +15,278 @@ from botorch.exceptions.errors import (
     UnsupportedError,
 )
 from botorch.models import SingleTaskGP
+from botorch.models.model import Model, ModelList
+from botorch.models.transforms.outcome import Standardize
+from gpytorch.constraints import Positive
 from gpytorch.kernels import Kernel
+from gpytorch.likelihoods import FixedNoiseGaussianLikelihood, GaussianLikelihood
 from torch import Tensor
 
-from botorch_drbo._validation import check_count, check_finite
-from botorch_drbo.confidence.greedy_variance import GreedyVariance
+from botorch_drbo._validation import (
+    check_count,
+    check_finite,
+    check_points,
+    check_positive,
+)
+from botorch_drbo.posterior.ensemble import ModelEnsemble
 from botorch_drbo.posterior.exact import ExactPosterior
-from botorch_drbo.posterior.training import training_system
+from botorch_drbo.posterior.training import outcome_map, training_system
+
+
+def noise_precision(model: Model) -> Tensor:
+    r"""Sum the precisions of a model's training outcomes.
+
+    .. math:: \sum_{i=1}^t \frac{1}{\sigma_i^2}
+
+    with :math:`\sigma_i^2` the noise variance of outcome ``i``, in squared units of y:
+    an outcome transform is undone. With equal noise it is :math:`t / \sigma^2`.
+
+    Args:
+        model: A GPyTorch model of BoTorch with a Gaussian likelihood, with learned or
+            with given noise, and at most a ``Standardize`` outcome transform.
+
+    Returns:
+        One number for each output, ``m``; of an ensemble, one for each model, ``S``.
+
+    Raises:
+        UnsupportedError: Another likelihood or outcome transform.
+
+    Example:
+        >>> from botorch.models import SingleTaskGP
+        >>> Z = torch.rand(5, 2, dtype=torch.double)
+        >>> given = torch.full((5, 1), 0.25, dtype=torch.double)
+        >>> Y = Z.sum(dim=-1, keepdim=True)
+        >>> noise_precision(SingleTaskGP(Z, Y, given, outcome_transform=None))
+        tensor([20.], dtype=torch.float64)
+    """
+    if isinstance(model, ModelList | ModelEnsemble):
+        return torch.cat([noise_precision(cast(Model, m)) for m in model.models])
+    likelihood = getattr(model, "likelihood", None)
+    if not isinstance(likelihood, GaussianLikelihood | FixedNoiseGaussianLikelihood):
+        raise UnsupportedError(
+            "`misspecification` needs the noise of each outcome: a model with a "
+            "GaussianLikelihood or a FixedNoiseGaussianLikelihood, got "
+            f"{type(model).__name__} with {type(likelihood).__name__}."
+        )
+    transform = getattr(model, "outcome_transform", None)
+    if type(transform) not in (type(None), Standardize):
+        raise UnsupportedError(
+            "`misspecification` is in the units of y: the outcome transform must be "
+            f"`Standardize` or none, got {type(transform).__name__}."
+        )
+    with torch.no_grad():
+        targets = cast(Tensor, model.train_targets)  # (S x m) x t
+        noise = likelihood.noise.expand(targets.shape).reshape(-1, targets.shape[-1])
+        if isinstance(transform, Standardize):
+            scale = transform.stdvs.mT.reshape(-1, 1)  # (S x m) x 1
+            noise = noise * scale.square()
+        return noise.reciprocal().sum(-1)
+
+
+def noise_std(model: SingleTaskGP) -> float:
+    r"""The largest standard deviation of the noise in a model's training outcomes.
+
+    Args:
+        model: A ``SingleTaskGP`` with a Gaussian likelihood. It goes to eval mode.
+
+    Returns:
+        The deviation, in units of y: an outcome transform is undone.
+
+    Example:
+        >>> Z = torch.rand(5, 2, dtype=torch.double)
+        >>> given = torch.full((5, 1), 0.25, dtype=torch.double)
+        >>> noise_std(SingleTaskGP(Z, Z[:, :1], given, outcome_transform=None))
+        0.5
+    """
+    unit = outcome_map(model, None)[0]
+    return (unit * training_system(model).noise.max().sqrt()).item()
+
+
+def with_noise_ratio(model: SingleTaskGP, noise_ratio: float) -> SingleTaskGP:
+    r"""A copy of a model that gives its outcomes another noise.
+
+    The noise variance becomes :math:`\lambda` times the outputscale, that of every
+    outcome; kernel, prior mean and data stay. :math:`\lambda` is the regulariser of the
+    papers' posterior, which need not be the variance of the real noise.
+
+    Args:
+        model: A ``SingleTaskGP`` with a Gaussian likelihood. It goes to eval mode.
+        noise_ratio: :math:`\lambda`, relative to the outputscale, which is read as the
+            largest prior variance at the training inputs.
+
+    Returns:
+        The copy, in evaluation mode.
+
+    Raises:
+        InputDataError: A ratio that is not positive and finite.
+
+    Example:
+        >>> Z = torch.rand(5, 2, dtype=torch.double)
+        >>> model = SingleTaskGP(Z, Z[:, :1], outcome_transform=None)
+        >>> round(noise_std(with_noise_ratio(model, 0.25)), 6)
+        0.5
+    """
+    ratio = check_positive(noise_ratio, "noise_ratio")
+    system = training_system(model)
+    prior = (system.covariance.diagonal() - system.noise).max()
+    clone = copy.deepcopy(model).train()  # forgets what was computed with the old noise
+    # The default constraint would not let the noise below 1e-4.
+    likelihood = GaussianLikelihood(noise_constraint=Positive()).to(system.inputs)
+    likelihood.noise = (ratio * prior).to(system.inputs)
+    clone.likelihood = likelihood.requires_grad_(False)
+    return clone.eval()
+
+
+# Variances that differ by less are equal: a tie goes to the first point on every
+# machine, and not to whichever rounding favours.
+_RELATIVE_TIE, _ABSOLUTE_TIE = 1e-9, 1e-14
+
+
+class GreedyVariance:
+    r"""Posterior variances of a list of points while observations are added to it.
+
+    .. math:: i_t = \arg\max_{i} \sigma^2_{t-1}(z_i), \qquad
+        \sigma^2_t(z) = \sigma^2_{t-1}(z) - v_t(z)^2
+
+    with ``v_t`` the row that the observation at :math:`z_{i_t}` adds to
+    ``L^-1 k(Z_t, z)``, where ``L`` is the Cholesky factor of the covariance of the
+    noisy observations so far:
+
+    .. math:: v_t(z) = \frac{k(z_{i_t}, z) - \sum_{s < t} v_s(z_{i_t}) v_s(z)}
+        {\sqrt{\sigma^2_{t-1}(z_{i_t}) + \text{noise}}}
+
+    This is a partial Cholesky factorisation with diagonal pivots, one row for each
+    observation. A step evaluates one row of the kernel and costs ``O(N t)``; nothing is
+    factored again. A variance does not depend on outcomes, so a whole batch can be
+    chosen before the first of its outcomes is in. A point may be observed more than
+    once.
+
+    Args:
+        kernel: Any GPyTorch kernel without a batch shape, its outputscale included.
+        points: What the kernel takes, ``N x d``.
+        noise_variance: The variance of the observation noise, in the kernel's units.
+
+    Raises:
+        InputDataError: Points that are not finite, or noise that is not positive.
+        BotorchTensorDimensionError: Points that are no matrix with at least one row.
+        UnsupportedError: A batch of kernels.
+
+    Example:
+        >>> from gpytorch.kernels import RBFKernel
+        >>> line = torch.linspace(0.0, 1.0, 5, dtype=torch.double).unsqueeze(-1)
+        >>> greedy = GreedyVariance(RBFKernel(), line, noise_variance=0.01)
+        >>> greedy.extend(3)  # an end, the other end, the middle
+        [0, 4, 2]
+    """
+
+    def __init__(
+        self, kernel: Kernel, points: Tensor, noise_variance: float | Tensor
+    ) -> None:
+        if len(kernel.batch_shape):
+            raise UnsupportedError(
+                f"The kernel is a batch of kernels (batch_shape "
+                f"{tuple(kernel.batch_shape)}). Pass one kernel."
+            )
+        noise = float(noise_variance)
+        if not 0.0 < noise < float("inf"):
+            raise InputDataError(
+                f"`noise_variance` must be positive and finite, got {noise}. For "
+                "outcomes without noise give a small number, such as 1e-6."
+            )
+        self._kernel = cast(Callable[..., Any], kernel)
+        self._points = check_points(points, "points").detach()
+        self._noise = noise
+        with torch.no_grad():
+            prior = self._kernel(self._points, diag=True)  # N
+        self._variance = prior.detach().double().clone()
+        self._tie = _ABSOLUTE_TIE * self._variance.max()
+        self._rows = self._variance.new_empty(0, len(points))  # grows by doubling
+        self._indices: list[int] = []
+        self._gains: list[float] = []
+
+    @property
+    def variance(self) -> Tensor:
+        """The posterior variance of each point, ``N``, float64."""
+        return self._variance.clamp_min(0.0)
+
+    @property
+    def indices(self) -> tuple[int, ...]:
+        """The points observed so far, in order."""
+        return tuple(self._indices)
+
+    @property
+    def variances_observed(self) -> Tensor:
+        """The variance of each of them just before it was observed, ``t``."""
+        return self._variance.new_tensor(self._gains)
+
+    def best(self, among: Tensor | None = None) -> int:
+        r"""The point of the largest variance; of equal ones the first.
+
+        Args:
+            among: Which points may be chosen, ``N`` booleans; None for all.
+
+        Returns:
+            Its index.
+
+        Raises:
+            InputDataError: No point may be chosen.
+        """
+        variance = self._variance
+        if among is not None:
+            if not bool(among.any()):
+                raise InputDataError("`among` leaves no point to choose from.")
+            variance = torch.where(among, variance, -torch.inf)
+        largest = variance.max()
+        threshold = largest - _RELATIVE_TIE * largest.abs() - self._tie
+        return int((variance >= threshold).nonzero()[0])
+
+    def observe(self, index: int) -> None:
+        r"""Add one noisy observation of a point: ``O(N t)``.
+
+        Args:
+            index: The point.
+
+        Raises:
+            InputDataError: There is no such point.
+        """
+        n, t = len(self._variance), len(self._indices)
+        if not 0 <= index < n:
+            raise InputDataError(f"`index` must be 0 to {n - 1}, got {index}.")
+        if t == len(self._rows):
+            enlarged = self._rows.new_empty(max(16, 2 * t), n)
+            enlarged[:t] = self._rows
+            self._rows = enlarged
+        with torch.no_grad():
+            point = self._points[index].unsqueeze(0)
+            row = self._kernel(point, self._points).to_dense().squeeze(0).double()
+        factor = self._rows[:t]
+        point_variance = self._variance[index].clamp_min(0.0)
+        # v_t = (k(z_i, .) - sum_s v_s(z_i) v_s) / sqrt(sigma^2(z_i) + noise)
+        row = row - factor[:, index] @ factor  # N
+        self._rows[t] = row / (point_variance + self._noise).sqrt()
+        self._variance -= self._rows[t].square()
+        self._indices.append(index)
+        self._gains.append(point_variance.item())
+
+    def extend(self, num: int, among: Tensor | None = None) -> list[int]:
+        r"""Choose and observe, one by one.
+
+        Args:
+            num: How many.
+            among: Which points may be chosen, ``N`` booleans; None for all.
+
+        Returns:
+            The points chosen now, in order.
+
+        Raises:
+            InputDataError: ``num`` is not a positive integer, or no point may be
+                chosen.
+        """
+        chosen: list[int] = []
+        for _ in range(check_count(num, "num")):
+            chosen.append(self.best(among))
+            self.observe(chosen[-1])
+        return chosen
 
 
 def information_gain(covariance: Tensor, noise_variance: float | Tensor) -> Tensor:

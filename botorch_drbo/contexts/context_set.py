@@ -25,10 +25,15 @@ from botorch_drbo._validation import (
     check_weights,
 )
 from botorch_drbo.codec.tags import storable
-from botorch_drbo.contexts.forgetting import effective_size, half_life_weights
-from botorch_drbo.contexts.grid import grid_counts, nearest_on_grid, product_grid
-from botorch_drbo.contexts.kernel_density import kernel_density_samples
-from botorch_drbo.contexts.laws import law_samples
+from botorch_drbo.contexts.sources import (
+    effective_size,
+    grid_counts,
+    half_life_weights,
+    kernel_density_samples,
+    law_samples,
+    nearest_on_grid,
+    product_grid,
+)
 
 
 @final

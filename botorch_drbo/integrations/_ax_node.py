@@ -17,16 +17,17 @@ from ax.core.types import TParameterization
 from ax.generation_strategy.external_generation_node import ExternalGenerationNode
 from botorch.exceptions.errors import UnsupportedError
 
-from botorch_drbo.integrations._ax_constraints import limits_of, rooms_of
 from botorch_drbo.integrations._ax_experiment import (
     events_of,
+    limits_of,
     objective_of,
     outcomes_of,
+    rooms_of,
 )
 from botorch_drbo.integrations._ax_parameters import Translation
 from botorch_drbo.integrations._host import STRICT, Outside, OutsideRule, check_names
 from botorch_drbo.optimizer import NamedOptimizer
-from botorch_drbo.optimizer.state import write_state
+from botorch_drbo.optimizer.journal import write_state
 from botorch_drbo.recipes import recipe_from_dict
 from botorch_drbo.recipes.model_based import ModelBasedRecipe
 

@@ -20,8 +20,7 @@ from ax.core.types import TParameterization, TParamValue
 from botorch.exceptions.errors import InputDataError, UnsupportedError
 
 from botorch_drbo._validation import did_you_mean
-from botorch_drbo.integrations._host import OutsideRule, as_plain, encode
-from botorch_drbo.integrations._logarithmic import Logarithmic
+from botorch_drbo.integrations._host import Logarithmic, OutsideRule, as_plain, encode
 from botorch_drbo.space import (
     Category,
     Continuous,

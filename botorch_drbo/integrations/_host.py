@@ -1,4 +1,4 @@
-"""What every host needs: its trials as a run, and a decision by name."""
+"""What every host needs: its trials as a run, decisions by name, scales."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from numbers import Real
 from threading import Lock
-from typing import Any, Literal, final
+from typing import Any, ClassVar, Literal, final
 
 import torch
 from botorch.exceptions.errors import InputDataError
@@ -16,16 +16,23 @@ from botorch.exceptions.warnings import InputDataWarning
 from torch import Tensor
 
 from botorch_drbo._validation import did_you_mean
-from botorch_drbo.optimizer.checks import as_algorithm, check_can_be_modelled
 from botorch_drbo.optimizer.configuration import Configuration
 from botorch_drbo.optimizer.decisions import next_decisions, recommended
+from botorch_drbo.optimizer.events import as_algorithm, check_can_be_modelled
 from botorch_drbo.optimizer.ledger import Ledger
 from botorch_drbo.optimizer.run import Run
 from botorch_drbo.optimizer.trials import Trial
 from botorch_drbo.problem import Round
 from botorch_drbo.recipes import Recipe
-from botorch_drbo.space import Category, NamedRecommendation, Space, Variable
-from botorch_drbo.space.variables import finite_numbers
+from botorch_drbo.space import (
+    Category,
+    Integer,
+    NamedRecommendation,
+    Ordinal,
+    Space,
+    Variable,
+)
+from botorch_drbo.space.variables import Cell, finite_numbers
 
 # GPyTorch's settings and torch's default dtype belong to the process, not to a thread.
 ONE_AT_A_TIME = Lock()
@@ -351,3 +358,57 @@ def check_names(
     missing = [name for name in names if name not in given]
     if all_of_them and missing:
         raise InputDataError(f"The {what}s {missing} are missing. Give each a value.")
+
+
+_MOST = 1000  # values that are searched one by one
+
+
+@final
+@dataclass(frozen=True)
+class Logarithmic(Variable):
+    r"""Positive numbers, of which a model sees the logarithm.
+
+    Of more than a thousand whole numbers the search goes over all numbers between, and
+    what it finds is rounded.
+
+    Args:
+        plain: The numbers themselves.
+
+    Example:
+        >>> sizes = Logarithmic(Ordinal([1, 10, 100]))
+        >>> sizes.encode([100], str) / sizes.encode([10], str)
+        tensor([2.], dtype=torch.float64)
+    """
+
+    logarithmic: ClassVar[bool] = True
+
+    plain: Integer | Ordinal
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """The logarithms of the bounds."""
+        lower, upper = self.plain.bounds
+        return math.log(lower), math.log(upper)
+
+    @property
+    def values(self) -> tuple[float, ...] | None:
+        """The logarithm of each number; None where there are very many."""
+        plain = self.plain
+        if isinstance(plain, Integer) and plain.upper - plain.lower >= _MOST:
+            return None
+        return tuple(map(math.log, plain.values))
+
+    def encode(self, column: Sequence[object], cell: Cell) -> Tensor:
+        """The logarithms."""
+        numbers = self.plain.encode(column, cell).tolist()
+        return torch.tensor([math.log(n) for n in numbers], dtype=torch.double)
+
+    def decode(self, numbers: Tensor) -> list[Any]:
+        """The numbers nearest to what a model has found."""
+        lower, upper = self.plain.bounds
+        found = numbers.exp().clamp(lower, upper)
+        if isinstance(self.plain, Integer):
+            return self.plain.decode(found)
+        choices = found.new_tensor(self.plain.choices)
+        nearest = choices[(found.unsqueeze(-1) - choices).abs().argmin(-1)]
+        return self.plain.decode(torch.where(found.isnan(), found, nearest))

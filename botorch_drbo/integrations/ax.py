@@ -46,17 +46,15 @@ from botorch.exceptions.errors import InputDataError
 
 from botorch_drbo._validation import check_count, did_you_mean
 from botorch_drbo.acquisition import OverJointInputs
-from botorch_drbo.integrations._ax_constraints import (
-    UNMEASURED,
-    is_number,
-    keep_measured,
-    limits_of,
-    metrics_of,
-)
 from botorch_drbo.integrations._ax_experiment import (
     ON_THE_WAY,
+    UNMEASURED,
     is_attached,
+    is_number,
+    keep_measured,
     keep_outcome,
+    limits_of,
+    metrics_of,
     objective_of,
 )
 from botorch_drbo.integrations._ax_node import NODE, RobustGenerationNode
@@ -70,9 +68,9 @@ from botorch_drbo.integrations._host import (
 )
 from botorch_drbo.integrations.input_constructors import ACQUISITION_FUNCTIONS
 from botorch_drbo.optimizer import NamedOptimizer
-from botorch_drbo.optimizer.checks import as_algorithm
+from botorch_drbo.optimizer.events import as_algorithm
 from botorch_drbo.recipes import Recipe
-from botorch_drbo.recipes.own_functions import names_of_functions
+from botorch_drbo.recipes.options import names_of_functions
 
 __all__ = [
     "RobustGenerationNode",

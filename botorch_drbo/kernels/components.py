@@ -24,6 +24,7 @@ import torch
 from botorch.exceptions.errors import UnsupportedError
 from gpytorch.kernels import (
     AdditiveKernel,
+    InducingPointKernel,
     Kernel,
     MaternKernel,
     ProductKernel,
@@ -217,3 +218,27 @@ def _forward(kernel: Kernel, columns: list[int], d: int) -> list[KernelComponent
     weights = torch.zeros(d, dtype=torch.double)
     weights = weights.index_add(0, torch.tensor(columns), precision).sqrt()
     return [KernelComponent(1.0, (StationaryFactor(smoothness, weights),))]
+
+
+def prior_kernel(kernel: Kernel) -> Kernel:
+    r"""The kernel of the function itself, before any of its data are summed up.
+
+    Args:
+        kernel: Any kernel of GPyTorch.
+
+    Returns:
+        Of an ``InducingPointKernel`` the kernel that it approximates; any other one as
+        it is.
+
+    Example:
+        >>> import torch
+        >>> from gpytorch.kernels import RBFKernel
+        >>> from gpytorch.likelihoods import GaussianLikelihood
+        >>> rbf = RBFKernel()
+        >>> few = InducingPointKernel(rbf, torch.rand(3, 1), GaussianLikelihood())
+        >>> prior_kernel(few)
+        RBFKernel(
+          (raw_lengthscale_constraint): Positive()
+        )
+    """
+    return kernel.base_kernel if isinstance(kernel, InducingPointKernel) else kernel

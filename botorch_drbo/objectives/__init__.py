@@ -1,7 +1,6 @@
 """Objectives: how the scores over contexts become one number per decision."""
 
-from botorch_drbo.objectives.base import Objective
 from botorch_drbo.objectives.satisficing import RobustSatisficing
-from botorch_drbo.objectives.uncertainty import UncertaintyObjective
+from botorch_drbo.objectives.uncertainty import Objective, UncertaintyObjective
 
 __all__ = ["Objective", "RobustSatisficing", "UncertaintyObjective"]

@@ -11,7 +11,7 @@ from botorch.exceptions.warnings import BotorchWarning
 from torch import Tensor
 
 from botorch_drbo.ambiguity import AmbiguitySet
-from botorch_drbo.objectives.base import Objective
+from botorch_drbo.objectives.uncertainty import Objective
 
 _GROWTH = 8.0
 _MAX_RADIUS = 1e12  # a target that is safe up to here is safe

@@ -17,17 +17,20 @@ from botorch_drbo.adversaries.wasserstein import WassersteinBall
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.optimizer.run import Purpose, Run
 from botorch_drbo.optimizer.tables import numbered
-from botorch_drbo.posterior.expectation import posterior_of_sums
-from botorch_drbo.posterior.joint import joint_moments
-from botorch_drbo.posterior.mixture import GaussianMixture, check_level
+from botorch_drbo.posterior.mixture import (
+    GaussianMixture,
+    check_level,
+    joint_moments,
+    posterior_of_sums,
+)
 from botorch_drbo.problem import Round, SearchSpace
 from botorch_drbo.problem.round import RoundRadius
 from botorch_drbo.problem.search_space import check_values
-from botorch_drbo.randomness import isolated_rng
 from botorch_drbo.recipes import Recipe, make_recipe
 from botorch_drbo.recommendation.comparison import TODAY, Comparison
 from botorch_drbo.recommendation.promise import Promise
 from botorch_drbo.recommendation.worst_case import worst_case
+from botorch_drbo.sampling import isolated_rng
 from botorch_drbo.space import Space
 from botorch_drbo.space.table import to_frame
 

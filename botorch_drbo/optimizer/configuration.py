@@ -14,7 +14,7 @@ from botorch_drbo.codec import decode, encode
 from botorch_drbo.codec.objects import decode_arguments
 from botorch_drbo.problem import SearchSpace
 from botorch_drbo.recipes import Recipe, recipe_from_dict
-from botorch_drbo.recipes.own_functions import NO_FUNCTIONS, OwnFunctions
+from botorch_drbo.recipes.options import NO_FUNCTIONS, OwnFunctions
 from botorch_drbo.recipes.registry import check_can_be_saved
 from botorch_drbo.space import Space
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import warnings
 from collections import deque
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from importlib.util import find_spec
+from typing import Protocol
 
 from botorch.exceptions.errors import (
     BotorchError,
@@ -20,14 +22,73 @@ from botorch_drbo._validation import check_count, check_flag
 from botorch_drbo.execution.attempt import Outcome, Raised, Returned, summary
 from botorch_drbo.execution.engine import Engine, Executor, NoAnswerError
 from botorch_drbo.optimizer.decisions import next_decisions
-from botorch_drbo.optimizer.evaluation import as_tell
 from botorch_drbo.optimizer.events import Ask, Tell, Withdraw
 from botorch_drbo.optimizer.ledger import Change
-from botorch_drbo.optimizer.progress import Progress, shown_progress
 from botorch_drbo.optimizer.run import Run
-from botorch_drbo.optimizer.translation import AnyTranslation
+from botorch_drbo.optimizer.translation import AnyTranslation, as_tell
 from botorch_drbo.optimizer.trials import Trial
 from botorch_drbo.problem import Round
+
+
+class Progress(Protocol):
+    """What is told of each thing that is over."""
+
+    def advance(self, *, failed: bool) -> None:
+        """One more is over."""
+        ...
+
+
+class _Silent:
+    """Nothing is shown."""
+
+    def advance(self, *, failed: bool) -> None:
+        """One more is over."""
+
+
+@contextmanager
+def shown_progress(shown: bool, total: int, what: str) -> Iterator[Progress]:
+    """Show a bar on stderr while the block lasts.
+
+    Args:
+        shown: Whether to show it.
+        total: How many there are.
+        what: What they are.
+
+    Raises:
+        InputDataError: There is no ``rich``, which draws it.
+    """
+    if not shown:
+        yield _Silent()
+        return
+    if find_spec("rich") is None:
+        raise InputDataError("`progress=True` needs rich: `pip install rich`.")
+    from rich import progress
+    from rich.console import Console
+
+    columns = (
+        progress.TextColumn(what),
+        progress.BarColumn(),
+        progress.MofNCompleteColumn(),
+        progress.TextColumn("{task.fields[failures]}"),
+        progress.TimeElapsedColumn(),
+    )
+
+    with progress.Progress(*columns, console=Console(stderr=True)) as bar:
+        task = bar.add_task("", total=total, failures="")
+
+        class Bar:
+            """The bar of this run."""
+
+            failures = 0
+
+            def advance(self, *, failed: bool) -> None:
+                """One more is over."""
+                self.failures += failed
+                text = f"{self.failures} failed" if self.failures else ""
+                bar.update(task, advance=1, failures=text)
+
+        yield Bar()
+
 
 MOST_FAILURES = 10
 """How many evaluations may fail in a row before `run` ends."""

@@ -13,8 +13,7 @@ from botorch.exceptions.errors import InputDataError
 from botorch_drbo._validation import check_count, did_you_mean
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.execution.attempt import Outcome, Raised
-from botorch_drbo.execution.engine import Executor
-from botorch_drbo.execution.parallel import in_parallel
+from botorch_drbo.execution.engine import Executor, in_parallel
 from botorch_drbo.optimizer.translation import Table
 from botorch_drbo.problem.round import RoundRadius
 from botorch_drbo.space import NamedRecommendation

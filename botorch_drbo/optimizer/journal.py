@@ -1,4 +1,4 @@
-r"""A run on disk: one JSON line per event, on the disk before the call returns.
+"""A run on disk: its journal, its checksums, its state.
 
 The first line is a header with the format, its version and the whole configuration.
 Every further line is one event with its number. Nothing else is ever written, so a run
@@ -12,8 +12,11 @@ very end.
 
 from __future__ import annotations
 
+import copy
+import hashlib
 import json
 import os
+import platform
 import re
 import sys
 import warnings
@@ -23,10 +26,69 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import botorch
+import gpytorch
+import scipy
+import torch
 from botorch.exceptions.errors import InputDataError
 from botorch.exceptions.warnings import BotorchWarning
 
-from botorch_drbo.optimizer.checksum import checksum
+import botorch_drbo
+from botorch_drbo.codec.objects import Json
+
+
+def checksum(previous: str, body: bytes) -> str:
+    r"""The first 64 bits of SHA-256 over a checksum and the bytes that follow it.
+
+    Args:
+        previous: The checksum of what stands before, or an empty string.
+        body: The bytes.
+
+    Returns:
+        16 hexadecimal digits.
+
+    Example:
+        >>> checksum("", b"abc")
+        'ba7816bf8f01cfea'
+    """
+    return hashlib.sha256(previous.encode() + body).hexdigest()[:16]
+
+
+def state_checksum(state: dict[str, Any]) -> str:
+    r"""The checksum of a state, the same after any trip through JSON.
+
+    Stores of JSON keep neither the order of keys nor, some of them, the difference
+    between 1 and 1.0.
+
+    Args:
+        state: Its configuration and events are covered.
+
+    Returns:
+        16 hexadecimal digits.
+
+    Raises:
+        InputDataError: It holds something that is not JSON, or is nested too deeply.
+    """
+    content = [state.get(key) for key in ("config", "events")]
+    try:
+        text = json.dumps(_canonical(content), sort_keys=True)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InputDataError(
+            "The state holds something other than plain JSON types, or is nested too "
+            f"deeply ({type(error).__name__}): it is damaged."
+        ) from error
+    return checksum("", text.encode())
+
+
+def _canonical(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _canonical(entry) for key, entry in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_canonical(entry) for entry in value]
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    return value
+
 
 FORMAT = "botorch_drbo journal"
 VERSION = 4
@@ -381,3 +443,96 @@ def _sync_folder(folder: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+STATE_FORMAT = "botorch_drbo state"
+
+
+def write_state(
+    config: Json, environment: Json, events: Sequence[dict[str, Json]]
+) -> dict[str, Json]:
+    """The state of a run; nothing in it is shared with the run.
+
+    Args:
+        config: Its configuration, in JSON types.
+        environment: What its results depend on beside that, in JSON types.
+        events: Its events, in JSON types.
+    """
+    state = {
+        "format": STATE_FORMAT,
+        "version": VERSION,
+        "config": config,
+        "environment": environment,
+        "events": copy.deepcopy(list(events)),
+    }
+    return {**state, "check": state_checksum(state)}
+
+
+def read_state(state: object) -> tuple[object, object, list[object]]:
+    """The configuration, the environment and the events of a state.
+
+    Raises:
+        InputDataError: Not a state, another version, or damaged.
+    """
+    if not isinstance(state, dict) or state.get("format") != STATE_FORMAT:
+        raise InputDataError(
+            "`state` must be a dictionary from `RobustOptimizer.state_dict()`."
+        )
+    version = state.get("version")
+    if version != VERSION:
+        raise InputDataError(
+            f"The state has version {version!r}, and this library reads version "
+            f"{VERSION}: load it with the library that made it."
+        )
+    if state.get("check") != state_checksum(state):
+        raise InputDataError(
+            "The state does not fit its checksum: it was damaged or edited after "
+            "`state_dict()`. Restore it from a copy."
+        )
+    events = state.get("events")
+    if not isinstance(events, list):
+        raise InputDataError("The state has no list of `events`: it is damaged.")
+    return state.get("config"), state.get("environment"), events
+
+
+def environment() -> dict[str, Json]:
+    """What a decision depends on beside the configuration and the events."""
+    return {
+        "botorch_drbo": botorch_drbo.__version__,
+        "botorch": botorch.__version__,
+        "gpytorch": gpytorch.__version__,
+        "torch": str(torch.__version__),
+        "scipy": scipy.__version__,
+        "python": platform.python_version(),
+        "threads": torch.get_num_threads(),
+    }
+
+
+def compare_environment(stored: object, source: str) -> None:
+    """Warn if a run continues with other versions than it began with.
+
+    Args:
+        stored: What ``environment`` returned then; anything if the record is damaged.
+        source: Where it was stored, for the message.
+    """
+    now = environment()
+    if not isinstance(stored, dict):
+        lacks = f"In {source} no `environment` says under which versions the run was."
+        _warn(f"{lacks} Now they are {now}.")
+        return
+    names = [name for name in {**now, **stored} if stored.get(name) != now.get(name)]
+    if names:
+        changes = [
+            f"{name} {stored.get(name, 'not recorded')}, now {now.get(name, 'unknown')}"
+            for name in names
+        ]
+        _warn(f"In {source} the run had: {'; '.join(changes)}.")
+
+
+def _warn(what: str) -> None:
+    warnings.warn(
+        f"{what} No observation is affected, but the next decisions may differ from "
+        "what that run would have asked.",
+        BotorchWarning,
+        stacklevel=4,
+    )

@@ -9,15 +9,14 @@ from typing import TYPE_CHECKING, cast, final, overload
 
 from botorch.exceptions.errors import InputDataError
 
-from botorch_drbo.optimizer.checks import as_algorithm
 from botorch_drbo.optimizer.configuration import Configuration
+from botorch_drbo.optimizer.events import as_algorithm
 from botorch_drbo.optimizer.groups import Groups, check_group
 from botorch_drbo.optimizer.optimizer import Optimizer, own_arguments
-from botorch_drbo.optimizer.restore import begun, write_journal
 from botorch_drbo.optimizer.robust import RobustOptimizer
-from botorch_drbo.optimizer.run import Run
+from botorch_drbo.optimizer.run import Run, begun, write_journal
+from botorch_drbo.optimizer.tables import Limits, read_events
 from botorch_drbo.optimizer.translation import Table, Tables
-from botorch_drbo.optimizer.trial_rows import Limits, read_events
 from botorch_drbo.recipes import Recipe
 from botorch_drbo.space import NamedRecommendation, Space, Variable
 from botorch_drbo.space.constraints import Constraint

@@ -16,11 +16,10 @@ from torch import Tensor
 
 from botorch_drbo._validation import check_count, check_flag
 from botorch_drbo.ambiguity import AmbiguitySet
-from botorch_drbo.calibrate.profile import RobustnessProfile
+from botorch_drbo.calibrate.budget import RobustnessProfile
 from botorch_drbo.codec.objects import Json
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.execution.engine import Executor
-from botorch_drbo.optimizer.checks import as_rows
 from botorch_drbo.optimizer.comparison import METHODS, Methods, Shifts, compared
 from botorch_drbo.optimizer.decisions import (
     checked,
@@ -32,12 +31,10 @@ from botorch_drbo.optimizer.decisions import (
     profiled,
     recommended,
 )
-from botorch_drbo.optimizer.environment import environment
 from botorch_drbo.optimizer.evaluations import Evaluations
-from botorch_drbo.optimizer.events import Ask, Tell, Withdraw
-from botorch_drbo.optimizer.restore import of_state, resumed
-from botorch_drbo.optimizer.run import Run
-from botorch_drbo.optimizer.state import write_state
+from botorch_drbo.optimizer.events import Ask, Tell, Withdraw, as_rows
+from botorch_drbo.optimizer.journal import environment, write_state
+from botorch_drbo.optimizer.run import Run, of_state, resumed
 from botorch_drbo.optimizer.translation import (
     Advice,
     Given,
@@ -48,16 +45,16 @@ from botorch_drbo.optimizer.translation import (
     Translation,
 )
 from botorch_drbo.optimizer.trials import Trial
-from botorch_drbo.policies.objective import ObjectiveMaker
+from botorch_drbo.policies.base import ObjectiveMaker
 from botorch_drbo.problem import Round, SearchSpace
 from botorch_drbo.problem.round import RoundRadius
 from botorch_drbo.recipes import Recipe
-from botorch_drbo.recipes.own_functions import OwnFunctions
+from botorch_drbo.recipes.options import OwnFunctions
 from botorch_drbo.recommendation import ModelCheck
 from botorch_drbo.recommendation.comparison import Comparison
 from botorch_drbo.recommendation.promise import LEVEL
 from botorch_drbo.space import Space
-from botorch_drbo.surrogate.given_model import ModelMaker
+from botorch_drbo.surrogate.by_name import ModelMaker
 
 if TYPE_CHECKING:
     import pandas as pd

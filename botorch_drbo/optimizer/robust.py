@@ -8,11 +8,10 @@ from typing import final
 from botorch.exceptions.errors import InputDataError
 from torch import Tensor
 
-from botorch_drbo.optimizer.checks import as_algorithm
 from botorch_drbo.optimizer.configuration import Configuration
+from botorch_drbo.optimizer.events import as_algorithm
 from botorch_drbo.optimizer.optimizer import Optimizer, own_arguments
-from botorch_drbo.optimizer.restore import begun
-from botorch_drbo.optimizer.run import Run
+from botorch_drbo.optimizer.run import Run, begun
 from botorch_drbo.optimizer.translation import Tensors
 from botorch_drbo.problem import History
 from botorch_drbo.recipes import Recipe

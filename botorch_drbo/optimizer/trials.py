@@ -1,7 +1,9 @@
-"""A trial: a decision, the context that it met, and the outcome."""
+"""The trials of a run, sorted by what they still lack."""
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -58,3 +60,121 @@ class Trial:
         return self.status == "pending" or (
             self.status == "withdrawn" and self.asked is not None
         )
+
+
+@dataclass(frozen=True)
+class OutcomeRange:
+    """How many outcomes there are, and between which they lie.
+
+    Attributes:
+        num: How many.
+        lowest: The lowest; infinite if there is none.
+        highest: The highest; the same with the other sign.
+    """
+
+    num: int = 0
+    lowest: float = float("inf")
+    highest: float = -float("inf")
+
+
+class Standing:
+    """What follows from all trials, kept up with each that changes.
+
+    Attributes:
+        trials: The one with number ``k`` in place ``k``.
+        seen: The numbers of those whose context the world has shown, as they became
+            known.
+        complete: The numbers of those with an outcome, as they were told.
+        failed: The numbers of those that will never have an outcome.
+        measured: The numbers of those with constraints that were measured, and stand.
+        num_variances: How many outcomes have a variance of their own.
+        num_asks: How often was asked.
+        num_asked: How many decisions were asked.
+    """
+
+    def __init__(self) -> None:
+        self.trials: list[Trial] = []
+        self.seen: dict[int, None] = {}  # in the order of insertion
+        self.complete: dict[int, None] = {}
+        self.failed: dict[int, None] = {}
+        self.measured: dict[int, None] = {}
+        self.num_variances = 0
+        self.num_asks = 0
+        self.num_asked = 0
+        self._open: dict[int, None] = {}
+        self._sizes: Counter[int] = Counter()
+        self._outcomes: OutcomeRange | None = OutcomeRange()
+
+    def take(self, trials: Sequence[Trial], num_asks: int, num_asked: int) -> None:
+        """Take what trials have become.
+
+        Args:
+            trials: Each with a number that is known or the next one.
+            num_asks: How many asks they come from.
+            num_asked: How many decisions these returned.
+        """
+        for trial in trials:
+            if trial.number < len(self.trials):
+                self._drop(self.trials[trial.number])
+                self.trials[trial.number] = trial
+            else:
+                self.trials.append(trial)
+            self._add(trial)
+        self.num_asks += num_asks
+        self.num_asked += num_asked
+
+    def open_trials(self) -> list[Trial]:
+        """Those that may still be told of, by number."""
+        return [self.trials[k] for k in sorted(self._open)]
+
+    @property
+    def constraint_numbers(self) -> set[int]:
+        """How many constraints were measured in a trial, over all trials."""
+        return {size for size, num in self._sizes.items() if num}
+
+    @property
+    def outcomes(self) -> OutcomeRange:
+        """The range of all outcomes."""
+        if self._outcomes is None:  # one was withdrawn
+            found = [self.trials[k].y for k in self.complete]
+            ys = [y for y in found if y is not None]
+            self._outcomes = (
+                OutcomeRange(len(ys), min(ys), max(ys)) if ys else OutcomeRange()
+            )
+        return self._outcomes
+
+    def _add(self, trial: Trial) -> None:
+        number, stands = trial.number, trial.status != "withdrawn"
+        if stands and trial.c is not None and trial.chosen_context is None:
+            # a chosen context tells nothing about the distribution
+            self.seen[number] = None
+        else:
+            self.seen.pop(number, None)
+        if trial.is_open:
+            self._open[number] = None
+        if trial.status == "failed":
+            self.failed[number] = None
+        if stands and trial.constraints is not None:
+            self.measured[number] = None
+            self._sizes[len(trial.constraints)] += 1
+        if trial.y is None or trial.status != "complete":
+            return
+        self.complete[number] = None
+        self.num_variances += trial.y_variance is not None
+        if (known := self._outcomes) is not None:
+            self._outcomes = OutcomeRange(
+                known.num + 1, min(known.lowest, trial.y), max(known.highest, trial.y)
+            )
+
+    def _drop(self, trial: Trial) -> None:
+        """Forget a trial, but keep its place among the contexts seen."""
+        number = trial.number
+        self._open.pop(number, None)
+        self.failed.pop(number, None)
+        if number in self.measured:
+            del self.measured[number]
+            self._sizes[len(trial.constraints or ())] -= 1
+        if number in self.complete:
+            del self.complete[number]
+            self.num_variances -= trial.y_variance is not None
+            self._outcomes = None

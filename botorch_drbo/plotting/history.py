@@ -1,16 +1,20 @@
-"""The outcomes that an optimizer has seen, in the order in which it was told."""
+"""Figures of a run: its outcomes, its regret, its contexts."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Protocol
 
 import numpy as np
 from botorch.exceptions.errors import InputDataError
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
+from numpy.typing import NDArray
+from torch import Tensor
 
-from botorch_drbo._validation import check_finite
-from botorch_drbo.plotting.style import COLOURS, as_array, given_or_new
+from botorch_drbo._validation import check_finite, check_points
+from botorch_drbo.contexts import ContextSet
+from botorch_drbo.plotting.style import COLOURS, as_array, curve_style, given_or_new
 
 _WINDOW = 5  # outcomes of a moving mean; at the start it covers those that there are
 
@@ -75,3 +79,117 @@ def plot_history(optimizer: HasHistory, ax: Axes | None = None) -> Axes:
     # Above the axes: observations fill the whole of them.
     ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=4, frameon=False)
     return ax
+
+
+def plot_regret(
+    regret: Mapping[str, Tensor],
+    ax: Axes | None = None,
+    *,
+    ylabel: str = "cumulative expected regret",
+) -> Axes:
+    r"""Draw the mean regret of several algorithms, with a band of one standard error.
+
+    The band is ``mean +- std / sqrt(seeds)`` with the sample standard deviation. One
+    seed gives a line without a band. Curves differ by colour and dashes, and from the
+    eighth on also by markers.
+
+    Args:
+        regret: Algorithm name -> ``seeds x iterations``.
+        ax: Where to draw; a new figure if None.
+        ylabel: The label of the vertical axis.
+
+    Returns:
+        The axes.
+
+    Raises:
+        InputDataError: No algorithm, or NaN or infinite regrets.
+        BotorchTensorDimensionError: A tensor that is not ``seeds x iterations``.
+
+    Example:
+        >>> import torch
+        >>> from botorch_drbo.plotting import plot_regret
+        >>> runs = {"wdrbo": torch.rand(3, 10), "erbo": torch.rand(3, 10)}
+        >>> ax = plot_regret({name: r.cumsum(-1) for name, r in runs.items()})
+        >>> [line.get_label() for line in ax.get_lines()]
+        ['wdrbo', 'erbo']
+    """
+    if not regret:
+        raise InputDataError("`regret` is empty: give at least one algorithm.")
+    ax = given_or_new(ax)
+    for i, (name, values) in enumerate(regret.items()):
+        check_points(values, f"regret[{name!r}]")
+        mean = as_array(values.mean(0))  # iterations
+        iterations = np.arange(1, len(mean) + 1)
+        style = curve_style(i)
+        # About seven markers on a curve, not all at the same iterations.
+        apart = max(1, len(mean) // 7)
+        ax.plot(
+            iterations,
+            mean,
+            linewidth=2.0,
+            label=name,
+            markevery=(i % apart, apart),
+            **style,
+        )
+        if values.shape[0] > 1:
+            error = as_array(values.std(0)) / values.shape[0] ** 0.5
+            ax.fill_between(
+                iterations,
+                mean - error,
+                mean + error,
+                color=style["color"],
+                alpha=0.2,
+                linewidth=0,
+            )
+    ax.set(xlabel="iteration", ylabel=ylabel)
+    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+    ax.margins(x=0.01)
+    ax.grid(alpha=0.25)
+    many = len(regret) > len(COLOURS)
+    ax.legend(
+        frameon=False,
+        handlelength=3.0,  # long enough to show the dashes
+        ncols=2 if many else 1,
+        fontsize="x-small" if many else None,
+    )
+    return ax
+
+
+def draw_atoms(context_set: ContextSet, ax: Axes, limits: Tensor) -> None:
+    """Density and ticks of contexts of one column, which runs along the upright axis.
+
+    Args:
+        context_set: The contexts, ``n x 1``.
+        ax: Where to draw.
+        limits: The ends of the upright axis, ``2``.
+    """
+    points, weights = as_array(context_set.points), as_array(context_set.weights)
+    low, high = as_array(limits)
+    where = np.linspace(low, high, 301)
+    density = _density(points, weights, where)
+    # A point mass has no density: its tick alone fills the height of the picture.
+    top, share, width = 1.0, 1.0, 2.5
+    if density is not None:
+        top, share, width = float(density.max()), 0.15, 0.9
+        ax.fill_betweenx(where, 0.0, density, color=COLOURS[0], alpha=0.25, linewidth=0)
+        ax.plot(density, where, color=COLOURS[0], linewidth=1.8)
+    ticks = share * top * weights / weights.max()
+    ax.hlines(points[:, 0], 0.0, ticks, color=COLOURS[0], linewidth=width)
+    ax.set_ylim(low, high)
+    ax.set_xlim(left=0.0)
+
+
+def _density(
+    points: NDArray[np.float64],
+    weights: NDArray[np.float64],
+    grid: NDArray[np.float64],
+) -> NDArray[np.float64] | None:
+    """Weighted Gaussian kernel density of ``n x 1`` points; None of a point mass."""
+    mean = weights @ points[:, 0]
+    std = np.sqrt(weights @ (points[:, 0] - mean) ** 2)
+    if std <= 1e-12 * np.abs(points).max():
+        return None
+    effective = 1.0 / (weights**2).sum()
+    width = std * effective ** (-1.0 / 5)  # Scott's rule in one dimension
+    apart = (grid[:, None] - points[:, 0]) / width  # m x n
+    return np.exp(-0.5 * apart**2) @ weights / (width * np.sqrt(2 * np.pi))

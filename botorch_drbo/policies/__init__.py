@@ -1,16 +1,19 @@
 """How the next decision is found: one acquisition function for any adversary."""
 
 from botorch_drbo._validation import Registry
-from botorch_drbo.policies.base import Policy
-from botorch_drbo.policies.confidence_bound import ConfidenceBound
-from botorch_drbo.policies.decision_bound import DecisionBound
-from botorch_drbo.policies.disagreement_penalty import DisagreementPenalty
-from botorch_drbo.policies.expected_improvement import ExpectedImprovement
-from botorch_drbo.policies.exploration import ConfidenceWidth
-from botorch_drbo.policies.finite_difference import FiniteDifference
-from botorch_drbo.policies.integral_improvement import IntegralImprovement
-from botorch_drbo.policies.lipschitz_penalty import LipschitzPenalty
-from botorch_drbo.policies.thompson import Thompson
+from botorch_drbo.policies.base import ConfidenceWidth, Policy
+from botorch_drbo.policies.bounds import (
+    ConfidenceBound,
+    DecisionBound,
+    DisagreementPenalty,
+    FiniteDifference,
+    LipschitzPenalty,
+)
+from botorch_drbo.policies.sampled import (
+    ExpectedImprovement,
+    IntegralImprovement,
+    Thompson,
+)
 
 POLICIES: Registry[Policy] = Registry(
     Policy,

@@ -19,10 +19,9 @@ from torch import Tensor
 from botorch_drbo.posterior.blocks import DEFAULT_MEMORY_BUDGET
 from botorch_drbo.posterior.ensemble import EnsemblePosterior, ModelEnsemble
 from botorch_drbo.posterior.exact import ExactPosterior
-from botorch_drbo.posterior.factorized import factors_of
 from botorch_drbo.posterior.generic import GenericPosterior
 from botorch_drbo.posterior.models import only_model, settle
-from botorch_drbo.posterior.product import ProductPosterior
+from botorch_drbo.posterior.product import ProductPosterior, factors_of
 from botorch_drbo.posterior.view import MarginalPosterior
 
 Method = Literal["auto", "product", "exact", "generic"]

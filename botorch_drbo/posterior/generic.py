@@ -21,9 +21,12 @@ from gpytorch.models import ApproximateGP
 from linear_operator.utils.cholesky import psd_safe_cholesky
 from torch import Tensor
 
-from botorch_drbo.posterior.autograd_slopes import slopes_by_autograd
-from botorch_drbo.posterior.blocks import DEFAULT_MEMORY_BUDGET, in_blocks
-from botorch_drbo.posterior.gpytorch_settings import SmoothDistances, any_variance
+from botorch_drbo.posterior.blocks import (
+    DEFAULT_MEMORY_BUDGET,
+    SmoothDistances,
+    any_variance,
+    in_blocks,
+)
 from botorch_drbo.posterior.models import settle, some_inputs
 from botorch_drbo.posterior.view import (
     Integral,
@@ -32,6 +35,7 @@ from botorch_drbo.posterior.view import (
     MomentSlopes,
     View,
     join_columns,
+    slopes_by_autograd,
 )
 
 _PAIRS_PER_BLOCK = 2**14  # decisions x contexts, whose slopes are found at once

@@ -1,27 +1,511 @@
-"""Marginal moments of an exact GP whose kernel factorises over decision and context."""
+"""An exact GP whose kernel factorises over decision and context: both sides, once."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from copy import copy
+from functools import cached_property
+from typing import cast
 
 import torch
 from botorch.acquisition.objective import PosteriorTransform
 from botorch.exceptions.errors import UnsupportedError
 from botorch.models import SingleTaskGP
-from gpytorch.kernels import InducingPointKernel
+from botorch.models.model import Model
+from botorch.sampling.pathwise.utils import get_train_inputs
+from gpytorch.kernels import InducingPointKernel, Kernel
+from gpytorch.means import ConstantMean, ZeroMean
 from torch import Tensor
 
-from botorch_drbo.posterior.blocks import DEFAULT_MEMORY_BUDGET
+from botorch_drbo.kernels.components import KernelComponent, prior_kernel
+from botorch_drbo.kernels.context_kernel import ContextKernel, context_components
+from botorch_drbo.posterior.blocks import DEFAULT_MEMORY_BUDGET, in_blocks
 from botorch_drbo.posterior.exact import ExactPosterior, RowsIntegral
-from botorch_drbo.posterior.factorized import (
-    BLOCK_ELEMENTS,
-    FactorizedModel,
-    factors_of,
+from botorch_drbo.posterior.separable import (
+    SeparableKernel,
+    SkeletonSystem,
+    coarse_moments,
+    separable_mean_slopes,
+    separable_means,
+    separable_moments,
+    separable_slopes,
 )
-from botorch_drbo.posterior.product_view import ProductView
-from botorch_drbo.posterior.separable_view import SeparableView, view_of_every_context
-from botorch_drbo.posterior.skeleton import find_skeleton
-from botorch_drbo.posterior.view import Integral, MarginalPosterior, View
+from botorch_drbo.posterior.skeleton import (
+    Skeleton,
+    column_sources,
+    columns_from,
+    find_skeleton,
+)
+from botorch_drbo.posterior.view import (
+    Integral,
+    LocalMoments,
+    MarginalPosterior,
+    MomentSlopes,
+    View,
+    columns_of,
+)
+
+BLOCK_ELEMENTS = 2**21  # of a kernel row's temporaries
+
+
+def factors_of(
+    model: Model,
+    context_indices: Sequence[int],
+    posterior_transform: PosteriorTransform | None,
+) -> list[KernelComponent] | None:
+    r"""The context's side of a model that keeps decision and context apart.
+
+    Args:
+        model: Any BoTorch model.
+        context_indices: The model's input columns that hold the context.
+        posterior_transform: The transform that would be applied to its posterior.
+
+    Returns:
+        The summands of the kernel for models of ``ExactPosterior`` with a constant
+        mean, an input transform whose results depend on one column each, and a
+        kernel that factorises; None for others.
+    """
+    if not isinstance(model, SingleTaskGP) or not ExactPosterior.supports(
+        model, posterior_transform
+    ):
+        return None
+    # Decision and context stay apart if no result of the input transform depends on
+    # both, and if each factor of the kernel splits.
+    sources = _sources(model)
+    if type(model.mean_module) not in (ConstantMean, ZeroMean) or sources is None:
+        return None
+    kernel = prior_kernel(cast(Kernel, model.covar_module))
+    columns = columns_from(sources, context_indices)
+    return context_components(kernel, len(sources), columns)
+
+
+class FactorizedModel:
+    r"""Both sides of a kernel, and how decisions and contexts come to them.
+
+    .. math:: k((x, c), (x', c')) = \sum_m s_m\, a_m(x, x')\, b_m(c, c')
+
+    Args:
+        exact: The posterior of a model for which ``factors_of`` is not None.
+        context_side: What that returns.
+    """
+
+    def __init__(
+        self, exact: ExactPosterior, context_side: list[KernelComponent]
+    ) -> None:
+        sources = cast(list[int], _sources(exact.gp))
+        context_indices = exact.context_indices
+        self.exact = exact
+        inputs = exact.train_inputs
+        # The contexts' columns as the kernel sees them: several of each category.
+        self.context_columns = columns_from(sources, context_indices)
+        of_columns = [sources[column] for column in self.context_columns]
+        self.source_positions = [context_indices.index(source) for source in of_columns]
+        # One for each of the user's columns: a category's has slope zero, as they all.
+        self.first_columns = [of_columns.index(source) for source in context_indices]
+        self.context_kernel = ContextKernel(
+            context_side, inputs[:, self.context_columns].double()
+        )
+        affine = exact.affine
+        self.context_affine = affine and affine.of(context_indices)
+        columns = range(exact.num_columns)
+        decisions = [i for i in columns if i not in context_indices]
+        self.decision_affine = affine and affine.of(decisions).to(exact.dtype)
+        self.kernel = SeparableKernel(
+            exact.components or [], inputs, self.context_columns
+        )
+
+    def system_at(self, inside: Tensor) -> SkeletonSystem:
+        r"""What turns kernel rows at contexts into moments.
+
+        Args:
+            inside: Contexts as the kernel sees them, ``r x d_c``.
+
+        Returns:
+            The context's side and the training data.
+        """
+        exact = self.exact
+        # Once for all: from the kernel's units to those of y.
+        offset = exact.mean_offset + exact.mean_scale * exact.prior_mean
+        return SkeletonSystem(
+            context_side=self.kernel.context_side(inside),
+            alpha=exact.alpha,
+            explained=exact.explained,
+            variance=self.kernel.variance,
+            offset=offset.item(),  # once: numbers never wait for a device again
+            scale=exact.mean_scale.item(),
+            memory_budget=exact.memory_budget,
+        )
+
+    def contexts_inside(self, contexts: Tensor) -> tuple[Tensor, Tensor]:
+        r"""Transform contexts; each column by itself.
+
+        Args:
+            contexts: ``n x d_c``.
+
+        Returns:
+            The contexts as the kernel sees them, ``n x k``, and the derivative of each
+            column in the one that it comes from, the same shape, float64. A category
+            comes to several columns, which have derivative zero.
+        """
+        contexts = contexts.double()
+        if self.context_affine is not None:
+            affine = self.context_affine
+            return affine(contexts), affine.slope.expand_as(contexts)
+        # A transform that is not affine is evaluated at some decision: the columns of
+        # the context do not depend on which.
+        decision = self.exact.some_decision()
+        with torch.enable_grad():
+            leaf = contexts.detach().requires_grad_()
+            joint = self.exact.join(decision, leaf.to(decision))
+            Z = self.exact.gp.transform_inputs(joint)[0]  # n x d
+            transformed = Z[:, self.context_columns].double()
+            # No context column has a gradient if all are categories.
+            total = transformed.sum() + 0.0 * leaf.sum()
+            (slope,) = torch.autograd.grad(total, leaf)
+        return transformed.detach(), slope[:, self.source_positions]
+
+    def decision_side(self, X: Tensor, context: Tensor) -> Tensor:
+        r"""Evaluate the decision's side.
+
+        Args:
+            X: ``b x d_x``, in the user's units.
+            context: Any context, ``1 x d_c``.
+
+        Returns:
+            ``m x b x t``.
+        """
+        if self.decision_affine is not None:
+            return self.kernel.decision_side(self.decision_affine(X))
+        Z = self.exact.inside(self.exact.join(X, context).squeeze(-2))  # b x d
+        inside = columns_of(Z, self.kernel.columns[: self.kernel.split])
+        return self.kernel.decision_side(inside)
+
+
+def _sources(model: SingleTaskGP) -> list[int] | None:
+    """The user's column that each of the kernel's comes from, if it is one each."""
+    columns = get_train_inputs(model, transformed=False)[0].shape[-1]
+    return column_sources(getattr(model, "input_transform", None), columns)
+
+
+def view_of_every_context(model: FactorizedModel, contexts: Tensor) -> View:
+    r"""The view that interpolates nothing.
+
+    Args:
+        model: Both sides of a kernel.
+        contexts: ``n x d_c``, not shared.
+
+    Returns:
+        That of ``ExactPosterior`` for one stationary factor, which is faster than two
+        sides for few contexts, and for slopes; a ``SeparableView`` for others.
+    """
+    if model.exact.system is not None:
+        return model.exact.over(contexts)
+    return SeparableView(model, contexts)
+
+
+class SeparableView(View):
+    r"""A posterior over contexts that are all evaluated, each on its own side once.
+
+    Args:
+        model: The two sides of its kernel.
+        contexts: The contexts, ``n x d_c``.
+    """
+
+    method = "product"
+
+    def __init__(self, model: FactorizedModel, contexts: Tensor) -> None:
+        super().__init__(contexts)
+        self.model = model
+        inside, _ = model.contexts_inside(contexts)
+        self.system = model.system_at(inside.to(contexts))
+        self.moments = separable_moments
+        # A stationary factor has its slopes in closed form.
+        stationary = model.exact.system is not None
+        self.closed = model.exact.over(contexts) if stationary else None
+
+    def coarse(self) -> View:
+        r"""The variances of a float32 product, which takes half of the time."""
+        # Both views share the sides that were computed.
+        same = copy(self)
+        same.moments = coarse_moments
+        return same
+
+    def at(self, X: Tensor) -> LocalMoments:
+        """Evaluate decisions."""
+        return _SeparableMoments(self, X)
+
+    @cached_property
+    def own_sides(self) -> tuple[Tensor, Tensor]:
+        """Both sides of the view's contexts; see ``sides``."""
+        return self.sides(self.contexts)
+
+    def sides(self, contexts: Tensor) -> tuple[Tensor, Tensor]:
+        r"""The context's side of the kernel, and its slopes in the user's units.
+
+        Args:
+            contexts: ``n x d_c``.
+
+        Returns:
+            ``m x n x t`` and ``d_c x m x n x t``.
+        """
+        with torch.no_grad():
+            # Constants: the way to a gradient in the context are the slopes.
+            inside, units = self.model.contexts_inside(contexts)
+            side, slopes = self.model.kernel.context_slopes(inside.to(contexts))
+            slopes = slopes * units.to(contexts).mT[:, None, :, None]
+            return side, slopes[self.model.first_columns]
+
+
+class _SeparableMoments(LocalMoments):
+    def __init__(self, view: SeparableView, X: Tensor) -> None:
+        super().__init__(X, view.model.exact.dtype)
+        self.view, self.num_rows = view, len(view.system.alpha)
+        with self._graph():
+            self.side = view.model.decision_side(self.X, view.contexts[:1])  # m x b x t
+
+    def _moments(self, part: slice) -> tuple[Tensor, Tensor]:
+        # Some of the contexts: rows of the context's side, nothing else changes.
+        system = self.view.system
+        system = system._replace(context_side=system.context_side[:, part])
+        mean, variance = self.view.moments(self.side, system).unbind()
+        return mean, variance
+
+    def _means(self, part: slice) -> Tensor:
+        system = self.view.system
+        side = system.context_side[:, part]
+        return separable_means(self.side, system._replace(context_side=side))
+
+    def _mean_slopes(self, contexts: slice | Tensor) -> Tensor:
+        view = self.view
+        if view.closed is not None:
+            return view.closed.at(self.X).mean_slopes(contexts)
+        if not view.model.kernel.has_slopes:
+            return super()._mean_slopes(contexts)
+        if isinstance(contexts, slice):  # one product of matrices
+            of_all = view.own_sides[1][:, :, contexts]
+            return separable_mean_slopes(self.side.transpose(0, 1), of_all, view.system)
+
+        def mean_slopes(A: Tensor, B: Tensor, slopes: Tensor) -> tuple[Tensor]:
+            return (separable_mean_slopes(A, slopes, view.system),)
+
+        return self._of_sides(mean_slopes, contexts)[0]
+
+    def _slopes(self, contexts: slice | Tensor) -> MomentSlopes:
+        view, model = self.view, self.view.model
+        if view.closed is not None:
+            return view.closed.at(self.X).slopes(contexts)
+        if not model.kernel.has_slopes:
+            return model.exact.slopes(self.X, view.points(contexts))
+
+        def slopes(A: Tensor, B: Tensor, slopes: Tensor) -> tuple[Tensor, ...]:
+            return separable_slopes(A, B, slopes, view.system)
+
+        return MomentSlopes(*self._of_sides(slopes, contexts))
+
+    def _of_sides(
+        self,
+        function: Callable[[Tensor, Tensor, Tensor], tuple[Tensor, ...]],
+        contexts: slice | Tensor,
+    ) -> tuple[Tensor, ...]:
+        """A function of ``A``, ``B`` and the slopes of ``B``, decisions in blocks."""
+        view = self.view
+        # A block needs decisions together with contexts of their own, so both travel in
+        # the rows of one tensor.
+        side, shape = self.side.transpose(0, 1), self.side.shape  # b x m x t
+        if isinstance(contexts, slice):
+            B, slopes = view.own_sides
+            B, slopes = B[:, contexts], slopes[:, :, contexts]
+            k, own = B.shape[1], side.new_empty(len(side), 0)
+        else:
+            k, own = contexts.shape[1], contexts.flatten(1)
+
+        def block(rows: Tensor) -> tuple[Tensor, ...]:
+            some, points = rows.tensor_split([shape[0] * shape[2]], dim=-1)
+            some = some.unflatten(-1, (shape[0], shape[2]))
+            if isinstance(contexts, slice):
+                return function(some, B, slopes)
+            # All own contexts of the block at once, and then apart again by decision.
+            points = points.reshape(-1, contexts.shape[-1])
+            each, change = view.sides(points)  # m x (b k) x t, d_c x m x (b k) x t
+            each = each.unflatten(1, (-1, k)).transpose(0, 1)
+            change = change.unflatten(2, (-1, k)).transpose(1, 2)
+            return function(some, each, change)
+
+        # Kernel rows, and slopes in each column, of all summands; forward and backward.
+        floats = k * shape[2] * (shape[0] + 1) * (4 + 2 * view.contexts.shape[-1])
+        return in_blocks(
+            block,
+            torch.cat([side.flatten(1), own], dim=-1),
+            floats * side.element_size(),
+            view.model.exact.memory_budget,
+        )
+
+
+_FREE_FLOPS = 2**15  # per context; below it calls take longer than what they compute
+
+
+class ProductView(View):
+    r"""A posterior over contexts for which there is a skeleton.
+
+    Args:
+        model: The two sides of its kernel.
+        contexts: The contexts, ``n x d_c``.
+        skeleton: Their skeleton.
+        inside: The skeleton contexts as the kernel sees them, ``r x d_c``.
+    """
+
+    method = "product"
+
+    def __init__(
+        self,
+        model: FactorizedModel,
+        contexts: Tensor,
+        skeleton: Skeleton,
+        inside: Tensor,
+    ) -> None:
+        super().__init__(contexts)
+        self.model, self.skeleton = model, skeleton
+        self.interpolation = skeleton.interpolation.mT.contiguous().to(contexts)
+        self.system = model.system_at(inside.to(contexts))
+        self._slope_matrices: dict[tuple[int, int, int], Tensor] = {}
+
+    @cached_property
+    def every_context(self) -> View:
+        """The view that interpolates nothing."""
+        return view_of_every_context(self.model, self.contexts)
+
+    @property
+    def size(self) -> int:
+        """At how many contexts the model itself is evaluated, ``r``."""
+        return len(self.skeleton.chosen)
+
+    def at(self, X: Tensor) -> LocalMoments:
+        """Evaluate decisions."""
+        return _InterpolatedMoments(self, X)
+
+    def shared_matrices(self, part: slice) -> Tensor:
+        r"""What takes moments to some of the view's contexts; computed once.
+
+        Args:
+            part: Some of the contexts.
+
+        Returns:
+            The interpolation and its derivatives in each column, one after the other:
+            ``r x ((1 + d_c) k)``.
+        """
+        key = part.indices(len(self.contexts))
+        if key not in self._slope_matrices:
+            matrices = self.matrices(self.contexts[part])  # (1 + d_c) x k x r
+            self._slope_matrices[key] = matrices.flatten(0, 1).mT.contiguous()
+        return self._slope_matrices[key]
+
+    def matrices(self, contexts: Tensor) -> Tensor:
+        r"""What takes moments at the skeleton to any contexts.
+
+        .. math:: e_s(c), \qquad \partial_{c_j} e_s(c)
+
+        Args:
+            contexts: ``n x d_c``, among those that the skeleton was checked for.
+
+        Returns:
+            The interpolation and its derivatives, ``(1 + d_c) x n x r``.
+        """
+        with torch.no_grad():
+            # The functions e_s are known in closed form, at any context and with
+            # slopes: what the skeleton interpolates need not lie on the view's list.
+            rows = max(1, BLOCK_ELEMENTS // max(1, self.skeleton.kernel.num_columns))
+            parts = [
+                self.skeleton.values_and_slopes(part, units)
+                for part, units in zip(
+                    *(
+                        inside.split(rows)
+                        for inside in self.model.contexts_inside(contexts)
+                    ),
+                    strict=True,
+                )
+            ]
+            found = torch.cat(parts, dim=1).to(contexts)  # (1 + k) x n x r
+            rows = (0, *(1 + column for column in self.model.first_columns))
+            return torch.stack([found[row] for row in rows])
+
+    def has_slopes(self, *, own: bool) -> bool:
+        """Whether slopes are interpolated too: where they exist, and cost less."""
+        if not self.model.context_kernel.smooth:
+            return False
+        # Own contexts need e_s anew at each of them; the exact view needs a product
+        # with a t x t matrix there.
+        t = len(self.system.alpha)
+        return not own or self.skeleton.flops_per_context() < max(
+            8 * t * t, _FREE_FLOPS
+        )
+
+
+class _InterpolatedMoments(LocalMoments):
+    def __init__(self, view: ProductView, X: Tensor) -> None:
+        super().__init__(X, view.model.exact.dtype)
+        self.view, self.num_rows = view, len(view.system.alpha)
+        with self._graph():
+            self.side = view.model.decision_side(self.X, view.contexts[:1])  # m x b x t
+        self._at_skeleton: Tensor | None = None
+
+    @property
+    def at_skeleton(self) -> Tensor:
+        """Both moments at the skeleton, ``2 x b x r``; for means alone not needed."""
+        # Found once for moments and slopes; again where a graph is wanted by now.
+        found = self._at_skeleton
+        graph = torch.is_grad_enabled() and self.side.requires_grad
+        if found is None or (graph and not found.requires_grad):
+            found = self._at_skeleton = separable_moments(self.side, self.view.system)
+        return found
+
+    def _means(self, part: slice) -> Tensor:
+        found = separable_means(self.side, self.view.system)  # b x r
+        return found @ self.view.interpolation[:, part]
+
+    def _moments(self, part: slice) -> tuple[Tensor, Tensor]:
+        # f(c_i) = sum_s E_is f(c_s), of both moments.
+        found = self.at_skeleton @ self.view.interpolation[:, part]  # 2 x b x n
+        mean, variance = found.unbind()
+        return mean, variance.clamp_min(0.0)
+
+    def _mean_slopes(self, contexts: slice | Tensor) -> Tensor:
+        view = self.view
+        if not view.has_slopes(own=isinstance(contexts, Tensor)):
+            return view.every_context.at(self.X).mean_slopes(contexts)
+        at_skeleton = separable_means(self.side, view.system)  # b x r
+        if isinstance(contexts, Tensor):
+            matrices = view.matrices(contexts.flatten(0, 1))[1:]  # d_c x b k x r
+            matrices = matrices.unflatten(1, contexts.shape[:2])
+            return torch.einsum("br,dbkr->bkd", at_skeleton, matrices)
+        found = at_skeleton @ view.shared_matrices(contexts)
+        count = 1 + view.contexts.shape[-1]
+        return found.unflatten(-1, (count, -1))[:, 1:].mT
+
+    def _slopes(self, contexts: slice | Tensor) -> MomentSlopes:
+        view = self.view
+        if not view.has_slopes(own=isinstance(contexts, Tensor)):
+            return view.every_context.at(self.X).slopes(contexts)
+        if isinstance(contexts, Tensor):
+            # From (1 + d_c) x b x k x r to one matrix for each decision.
+            matrices = view.matrices(contexts.flatten(0, 1))
+            matrices = matrices.unflatten(1, contexts.shape[:2]).permute(1, 3, 0, 2)
+            at_skeleton = self.at_skeleton.transpose(0, 1)  # b x 2 x r
+            moments = (at_skeleton @ matrices.flatten(2)).unbind(1)
+        else:
+            moments = (self.at_skeleton @ view.shared_matrices(contexts)).unbind()
+        # Values first, then the slope in each context column.
+        count = 1 + view.contexts.shape[-1]
+        (mean, *mean_slopes), (variance, *variance_slopes) = (
+            part.unflatten(-1, (count, -1)).unbind(1) for part in moments
+        )  # b x k each
+        inside = (variance > 0.0).unsqueeze(-1)
+        return MomentSlopes(
+            mean=mean,
+            variance=variance.clamp_min(0.0),
+            mean_slope=torch.stack(mean_slopes, -1),  # b x k x d_c
+            variance_slope=torch.stack(variance_slopes, -1) * inside,
+        )
+
 
 # With fewer contexts, or fewer pairs of context and training input, the exact view is
 # as fast: measured with 1 and 10 decisions. The rule does not ask how many there are,

@@ -10,8 +10,8 @@ from torch import Tensor
 from torch.nn.functional import hardshrink
 
 from botorch_drbo.kernels.components import KernelComponent
-from botorch_drbo.kernels.split_kernel import SplitComponent
-from botorch_drbo.posterior.explained_variance import ExplainedVariance
+from botorch_drbo.kernels.stationary import SplitComponent
+from botorch_drbo.posterior.stationary_moments import ExplainedVariance
 
 _BLOCK_ELEMENTS = 2**17  # of a temporary on a CPU: small enough for the cache ...
 _BLOCK_ROWS = 256  # ... unless there would be too few rows for BLAS

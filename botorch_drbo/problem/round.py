@@ -1,8 +1,9 @@
-"""What is known about one round alone: its forecast, its radius, its context."""
+"""One round: what is known about it, radii by column, what was observed."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
@@ -10,11 +11,285 @@ import torch
 from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataError
 from torch import Tensor
 
-from botorch_drbo._validation import check_inside, check_nonnegative
+from botorch_drbo._validation import (
+    check_finite,
+    check_inside,
+    check_nonnegative,
+    did_you_mean,
+    is_number,
+)
 from botorch_drbo.codec.tags import storable
 from botorch_drbo.contexts import ContextSet
-from botorch_drbo.problem.column_radii import ColumnRadii, checked, in_widths
 from botorch_drbo.problem.search_space import SearchSpace, check_values
+
+ColumnRadii: TypeAlias = Mapping[str, float]
+"""For names of context columns how far all mass may move in that column alone."""
+
+
+def checked(radii: ColumnRadii, name: str = "radius") -> dict[str, float]:
+    r"""A dictionary of plain numbers that are not negative.
+
+    Args:
+        radii: What the user gave.
+        name: What the user calls it.
+
+    Returns:
+        A copy.
+
+    Raises:
+        InputDataError: It is empty, a name is no string, or a radius is no number.
+
+    Example:
+        >>> checked({"temp": 6})
+        {'temp': 6.0}
+    """
+    if not radii:
+        raise InputDataError(
+            f"`{name}` is an empty dictionary. Name a column of the contexts, such as "
+            "{'temp': 6}, or give one number."
+        )
+    found = {}
+    for column, value in radii.items():
+        if not isinstance(column, str):
+            raise InputDataError(
+                f"`{name}` must have names of context columns as keys, got {column!r}."
+            )
+        if not is_number(value):
+            raise InputDataError(
+                f"`{name}` of `{column}` must be a number, got "
+                f"{type(value).__name__} {value!r}."
+            )
+        if not 0.0 <= float(value) < math.inf:
+            raise InputDataError(
+                f"`{name}` of `{column}` must be finite and not negative, got {value}."
+            )
+        found[column] = float(value)
+    return found
+
+
+def in_widths(radii: ColumnRadii, space: SearchSpace, name: str = "radius") -> Tensor:
+    r"""The radius of each column in widths of its bounds.
+
+    Of a category it is the share of the mass that may change it; of a logarithmic
+    variable, whose radius is a factor, the logarithm. A column that is not named has
+    the radius zero.
+
+    Args:
+        radii: By name.
+        space: The contexts.
+        name: What the user calls it.
+
+    Returns:
+        Radii, ``d_c``.
+
+    Raises:
+        InputDataError: An unknown column, a share above one, a factor below one.
+
+    Example:
+        >>> box = torch.tensor([[0.0, 0.0], [40.0, 1.0]])
+        >>> space = SearchSpace(box[:, :1], box, context_names=("temp", "rain"))
+        >>> in_widths({"temp": 6}, space)
+        tensor([0.1500, 0.0000])
+    """
+    columns = space.context_columns
+    widths = space.context_bounds[1] - space.context_bounds[0]
+    found = torch.zeros_like(widths)
+    for column, value in checked(radii, name).items():
+        if column not in columns:
+            raise InputDataError(
+                f"`{name}` names `{column}`, which is not a context. The "
+                f"contexts are {list(columns)}.{did_you_mean(column, columns)}"
+            )
+        j = columns.index(column)
+        if j in space.context_categories:
+            if value > 1.0:
+                raise InputDataError(
+                    f"`{name}` of `{column}` must be at most 1, got {value:g}: for a "
+                    "category it is the share of cases in which it may change, 0.1 "
+                    "for a tenth."
+                )
+            found[j] = value
+        elif j in space.context_logarithms:
+            if value < 1.0:
+                raise InputDataError(
+                    f"`{name}` of `{column}` must be at least 1, got {value:g}: for a "
+                    "logarithmic variable it is a factor, 1.2 for a fifth more."
+                )
+            found[j] = math.log(value) / widths[j]
+        else:
+            found[j] = value / widths[j]
+    return found
+
+
+def in_words(widths: Sequence[float], space: SearchSpace) -> str:
+    r"""How far the mass may move in each column alone, in the units of the contexts.
+
+    Args:
+        widths: The radius of each column in widths of its bounds, ``d_c``.
+        space: The contexts.
+
+    Returns:
+        A part of a sentence; columns that may not move or are known are left out.
+
+    Example:
+        >>> box = torch.tensor([[0.0, 0.0], [40.0, 1.0]])
+        >>> space = SearchSpace(box[:, :1], box, context_names=("temp", "rain"))
+        >>> in_words([0.15, 0.0], space)
+        '6 of temp'
+    """
+    sides = (space.context_bounds[1] - space.context_bounds[0]).tolist()
+    parts = []
+    for j, column in enumerate(space.context_columns):
+        if widths[j] == 0.0 or j in space.known_columns:
+            continue
+        if j in space.context_categories:
+            share = 100.0 * min(widths[j], 1.0)
+            parts.append(f"another {column} in {share:.3g}% of cases")
+        elif j in space.context_logarithms:
+            parts.append(f"a factor {math.exp(widths[j] * sides[j]):.3g} of {column}")
+        else:
+            parts.append(f"{widths[j] * sides[j]:.3g} of {column}")
+    return " or ".join(parts) if parts else "0 of every column"
+
+
+@dataclass(frozen=True)
+class Held:
+    """The number of trials in which outcome constraints held (few if a sign is wrong).
+
+    Attributes:
+        measured: The number of trials with measured constraints.
+        together: The number of them in which all constraints held.
+        each: The same for each constraint alone.
+    """
+
+    measured: int
+    together: int
+    each: tuple[int, ...]
+
+    def words(self) -> str:
+        """Say it as the report of a recommendation does."""
+        text = f"held in {self.together} of {self.measured} trials told"
+        if len(self.each) == 1:
+            return text
+        return f"all {text}, one by one in {', '.join(map(str, self.each))}"
+
+
+@dataclass(frozen=True, eq=False)
+class ConstraintData:
+    r"""Trials with measured outcome constraints.
+
+    Attributes:
+        X: Executed decisions, ``s x d_x``.
+        C: The contexts of these trials, ``s x d_c``.
+        G: The measured value of each constraint, ``s x k``; it holds where not
+            negative.
+
+    Raises:
+        BotorchTensorDimensionError: The numbers of rows do not fit.
+        InputDataError: Not floating point, NaN or infinite entries.
+    """
+
+    X: Tensor
+    C: Tensor
+    G: Tensor
+
+    def __post_init__(self) -> None:
+        """Check that the tensors belong together."""
+        shapes = [tuple(getattr(self, name).shape) for name in ("X", "C", "G")]
+        for name in ("X", "C", "G"):
+            check_finite(getattr(self, name), name)
+        if {len(shape) for shape in shapes} != {2} or len({s[0] for s in shapes}) > 1:
+            raise BotorchTensorDimensionError(
+                "`X`, `C` and `G` must be `s x d_x`, `s x d_c` and `s x k`, got shapes "
+                f"{', '.join(map(str, shapes))}."
+            )
+
+    def held(self) -> Held:
+        """The number of trials in which the constraints were met."""
+        met = self.G >= 0
+        each = tuple(met.sum(0).tolist())
+        return Held(len(met), int(met.all(-1).sum()), each)
+
+
+@dataclass(frozen=True, eq=False)
+class History:
+    r"""What has been observed.
+
+    Recipes receive outcomes to be maximised. ``RobustOptimizer.history`` has the user's
+    sign.
+
+    Attributes:
+        X: Executed decisions that have an outcome, ``t x d_x``.
+        C: The contexts of these trials, ``t x d_c``.
+        Y: Their outcomes, ``t x 1``.
+        contexts: Every observed context, the oldest first, also those without an
+            outcome yet, ``s x d_c``. They describe the context distribution. Contexts
+            that were chosen, as in a laboratory, are not included.
+        Yvar: The variances of the noise in the outcomes, ``t x 1``; None if they are
+            not known.
+        constraints: Trials whose outcome constraints were measured, with an outcome or
+            without one; None if there are no such constraints.
+        baseline: The decisions that an improvement has to beat, ``m x d_x``; None for
+            all of ``X``.
+        failed: Decisions of trials that will never have an outcome, ``m x d_x``; None
+            for none. They teach nothing, but are not proposed as long as there are
+            others.
+
+    Raises:
+        BotorchTensorDimensionError: The numbers of rows or columns do not fit.
+        InputDataError: Not floating point, NaN or infinite entries.
+
+    Example:
+        >>> import torch
+        >>> from botorch_drbo.problem import History
+        >>> X, C, Y = torch.rand(4, 2), torch.rand(4, 1), torch.rand(4, 1)
+        >>> History(X=X, C=C, Y=Y, contexts=C).t
+        4
+    """
+
+    X: Tensor
+    C: Tensor
+    Y: Tensor
+    contexts: Tensor
+    Yvar: Tensor | None = None
+    constraints: ConstraintData | None = None
+    baseline: Tensor | None = None
+    failed: Tensor | None = None
+
+    def __post_init__(self) -> None:
+        """Check that the tensors belong together."""
+        for name in ("X", "C", "Y", "contexts", "Yvar", "failed"):
+            if name in ("Yvar", "failed") and getattr(self, name) is None:
+                continue
+            values = check_finite(getattr(self, name), name)
+            if values.ndim != 2:
+                raise BotorchTensorDimensionError(
+                    f"`{name}` must be a matrix with one row per trial, got shape "
+                    f"{tuple(values.shape)}."
+                )
+        t = self.X.shape[0]
+        if self.C.shape[0] != t or self.Y.shape != (t, 1):
+            raise BotorchTensorDimensionError(
+                "`X`, `C` and `Y` must be `t x d_x`, `t x d_c` and `t x 1`, got shapes "
+                f"{tuple(self.X.shape)}, {tuple(self.C.shape)}, {tuple(self.Y.shape)}."
+            )
+        if self.Yvar is not None and self.Yvar.shape != (t, 1):
+            raise BotorchTensorDimensionError(
+                f"`Yvar` must be `t x 1`, one variance for each of {t} outcomes, got "
+                f"shape {tuple(self.Yvar.shape)}."
+            )
+        if self.contexts.shape[1] != self.C.shape[1]:
+            raise BotorchTensorDimensionError(
+                f"`contexts` must be `s x {self.C.shape[1]}`, got shape "
+                f"{tuple(self.contexts.shape)}. Pass `contexts=C` if every context "
+                "has its outcome, and the world chose it."
+            )
+
+    @property
+    def t(self) -> int:
+        """The number of outcomes."""
+        return self.X.shape[0]
+
 
 RoundRadius: TypeAlias = float | str | ColumnRadii
 """A number in the recipe's own units, the name of a rule, or a radius by column."""

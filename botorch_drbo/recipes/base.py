@@ -28,20 +28,19 @@ from botorch_drbo.adversaries import Adversary
 from botorch_drbo.codec import encode
 from botorch_drbo.codec.tags import tag_of
 from botorch_drbo.contexts import ContextSet
-from botorch_drbo.problem.history import History
-from botorch_drbo.problem.round import Round
+from botorch_drbo.problem.round import History, Round
 from botorch_drbo.problem.search_space import SearchSpace
-from botorch_drbo.randomness import isolated_rng
+from botorch_drbo.recipes.description import HelpText, help_text, method_text
 from botorch_drbo.recipes.fitted_state import FittedState
-from botorch_drbo.recipes.help_text import HelpText, help_text, method_text
 from botorch_drbo.recipes.options import (
+    names_of_functions,
     option_values,
     own_values,
     parts_of,
     with_options,
 )
-from botorch_drbo.recipes.own_functions import names_of_functions
 from botorch_drbo.recommendation.recommendation import Recommendation
+from botorch_drbo.sampling import isolated_rng
 from botorch_drbo.search.candidates import check_candidates
 from botorch_drbo.surrogate.base import Surrogate
 from botorch_drbo.surrogate.by_name import DEFAULT_SURROGATE

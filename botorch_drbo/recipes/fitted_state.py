@@ -13,18 +13,17 @@ from botorch.models.model import Model
 from torch import Tensor
 
 from botorch_drbo.contexts import ContextSet
-from botorch_drbo.problem.history import History
+from botorch_drbo.problem.round import History
 from botorch_drbo.problem.search_space import SearchSpace
 from botorch_drbo.recommendation.model_check import ModelCheck
 from botorch_drbo.surrogate.base import ModelData, Surrogate
-from botorch_drbo.surrogate.cross_validation import cross_validated
+from botorch_drbo.surrogate.by_name import GivenModel
+from botorch_drbo.surrogate.cross_validation import HeldOut, cross_validated
 from botorch_drbo.surrogate.fit import (
     fit_constraints,
     fit_outcomes,
     with_known_context,
 )
-from botorch_drbo.surrogate.given_model import GivenModel
-from botorch_drbo.surrogate.leave_one_out import HeldOut
 
 _Made = TypeVar("_Made")
 

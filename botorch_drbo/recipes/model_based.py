@@ -13,43 +13,65 @@ from botorch.models.model import Model
 from torch import Tensor
 
 from botorch_drbo._validation import check_positive
+from botorch_drbo.acquisition import FeasibilityWeighted
 from botorch_drbo.adversaries import Adversary, FittedRound, WorstCaseProblem
 from botorch_drbo.ambiguity import AmbiguitySet
-from botorch_drbo.calibrate.profile import RobustnessProfile
+from botorch_drbo.calibrate.budget import RobustnessProfile
 from botorch_drbo.contexts import ContextSet
-from botorch_drbo.problem.history import History
+from botorch_drbo.posterior.exact import with_inducing_points
+from botorch_drbo.problem.round import History
 from botorch_drbo.problem.search_space import SearchSpace
-from botorch_drbo.randomness import isolated_rng
 from botorch_drbo.recipes.base import Recipe, warn_beyond
-from botorch_drbo.recipes.few_points import weighted, with_few_points
 from botorch_drbo.recipes.fitted_state import FittedState
-from botorch_drbo.recipes.outcome_model import check_outcome_model, surrogate_of
+from botorch_drbo.recipes.options import check_outcome_model, surrogate_of
 from botorch_drbo.recommendation.best_decision import (
+    ChanceConstraint,
     best_by,
     best_worst_case,
     incumbents,
-)
-from botorch_drbo.recommendation.chance_constraint import (
-    ChanceConstraint,
     warn_of_the_surest,
 )
-from botorch_drbo.recommendation.context_choice import chosen_context
-from botorch_drbo.recommendation.decision_moments import mean_at
-from botorch_drbo.recommendation.profile import profile
 from botorch_drbo.recommendation.promise import Promise
 from botorch_drbo.recommendation.recommendation import Recommendation
-from botorch_drbo.recommendation.rivals import against_rivals, rivals_of
-from botorch_drbo.recommendation.worst_case import worst_case
-from botorch_drbo.search.candidates import best_row, score, without
+from botorch_drbo.recommendation.stability import against_rivals, profile, rivals_of
+from botorch_drbo.recommendation.worst_case import chosen_context, mean_at, worst_case
+from botorch_drbo.sampling import isolated_rng
+from botorch_drbo.search.candidates import best_apart, best_row, score, without
 from botorch_drbo.search.maximise import Effort, maximise
-from botorch_drbo.search.separation import best_apart
 from botorch_drbo.surrogate.base import Surrogate
+from botorch_drbo.surrogate.by_name import ModelMaker
 from botorch_drbo.surrogate.fit import (
     each_with_known_context,
     with_known_context,
 )
-from botorch_drbo.surrogate.given_model import ModelMaker
 from botorch_drbo.surrogate.hyperparameters import FixedHyperparameters
+
+FEW_POINTS = 256
+"""Inducing points by which decisions are ranked ..."""
+MANY_ROWS = 512
+"""... where there are so many outcomes."""
+
+
+def with_few_points(state: FittedRound) -> FittedRound | None:
+    """The round with a model that is far cheaper to search; None if there is none."""
+    if state.history.t < MANY_ROWS:
+        return None
+    few = with_inducing_points(state.model, FEW_POINTS)
+    return None if few is state.model else replace(state, model=few)
+
+
+def weighted(
+    acqf: AcquisitionFunction, chance: ChanceConstraint | None, reference: float | None
+) -> AcquisitionFunction:
+    """The objective, weighted by the probability of meeting constraints, if any."""
+    if chance is None:
+        return acqf
+    return FeasibilityWeighted(
+        acqf,
+        chance.feasibility,
+        reference=None if acqf._log else reference,
+        level=chance.aim,
+    )
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import MISSING, Field, fields, replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, Field, dataclass, fields, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from botorch.exceptions.errors import InputDataError
+from botorch.exceptions.errors import InputDataError, UnsupportedError
 
 from botorch_drbo._validation import did_you_mean
 from botorch_drbo.adversaries import ADVERSARIES, Adversary
+from botorch_drbo.codec.objects import FunctionName
+from botorch_drbo.codec.tags import is_storable
 from botorch_drbo.policies import POLICIES, Policy
+from botorch_drbo.policies.base import ObjectiveMaker, check_objective_maker
+from botorch_drbo.surrogate import SURROGATES, FixedHyperparameters, Surrogate
+from botorch_drbo.surrogate.by_name import (
+    GivenModel,
+    ModelMaker,
+    as_surrogate,
+    check_model_maker,
+)
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
+
 
 _PARTS: dict[str, tuple[type, Mapping[str, Any]]] = {
     "adversary": (Adversary, ADVERSARIES),
@@ -155,3 +167,194 @@ def part_name(name: str, part: object) -> str:
         if type(value) is type(part):
             return key
     return type(part).__name__
+
+
+class ModelsOutcomes(Protocol):
+    """What a recipe that models outcomes has."""
+
+    @property
+    def default_surrogate(self) -> str: ...
+    @property
+    def surrogate(self) -> Surrogate | str | ModelMaker | None: ...
+    @property
+    def model(self) -> ModelMaker | None: ...
+    @property
+    def hyperparameters(self) -> FixedHyperparameters | None: ...
+
+
+def check_outcome_model(recipe: ModelsOutcomes) -> None:
+    r"""Check the options of the model; a function becomes the recipe's ``model``.
+
+    Args:
+        recipe: Its ``surrogate``, ``model`` and ``hyperparameters``.
+
+    Raises:
+        InputDataError: One that is none, or several of them.
+    """
+    if recipe.hyperparameters is not None and not isinstance(
+        recipe.hyperparameters, FixedHyperparameters
+    ):
+        raise InputDataError(
+            "`hyperparameters` must be FixedHyperparameters or None, got "
+            f"{type(recipe.hyperparameters).__name__}."
+        )
+    check_model_maker(recipe.model)
+    if recipe.model is not None and recipe.hyperparameters is not None:
+        raise InputDataError(
+            "Got `model` and `hyperparameters`, which are those of the recipe's "
+            "own model. Give one of them."
+        )
+    if recipe.surrogate is None:
+        return
+    given = as_surrogate(recipe.surrogate)
+    other = "model" if recipe.model is not None else "hyperparameters"
+    if recipe.model is not None or recipe.hyperparameters is not None:
+        raise InputDataError(
+            f"Got `surrogate` and `{other}`, which both say how outcomes are modelled. "
+            "Give one of them."
+        )
+    if isinstance(given, GivenModel):  # a function: journals store its name
+        object.__setattr__(recipe, "model", given.function)
+        object.__setattr__(recipe, "surrogate", None)
+
+
+def surrogate_of(recipe: ModelsOutcomes) -> Surrogate:
+    r"""The surrogate that a recipe models outcomes by.
+
+    Args:
+        recipe: Its ``surrogate``, ``model`` and ``hyperparameters``.
+
+    Returns:
+        What one of them says, or the recipe's default.
+    """
+    if recipe.model is not None:
+        return GivenModel(recipe.model)
+    if recipe.hyperparameters is not None:
+        return recipe.hyperparameters
+    named = recipe.surrogate
+    return as_surrogate(recipe.default_surrogate if named is None else named)
+
+
+def check_single_model(recipe: ModelsOutcomes, name: str) -> None:
+    r"""Refuse an ensemble.
+
+    Args:
+        recipe: Its ``surrogate``, ``model`` and ``hyperparameters``.
+        name: That of the recipe.
+
+    Raises:
+        UnsupportedError: Its surrogate is one.
+    """
+    if not surrogate_of(recipe).is_ensemble:
+        return
+    single = sorted(key for key, known in SURROGATES.items() if not known.is_ensemble)
+    raise UnsupportedError(
+        f"`{name}` puts the kernel and the noise of one model to other data, and "
+        f"takes no ensemble, got `surrogate={recipe.surrogate!r}`. It takes "
+        f"{', '.join(map(repr, single))}."
+    )
+
+
+def check_ensemble(recipe: ModelsOutcomes, name: str) -> None:
+    r"""Refuse a single model; what a function makes is seen when it is made.
+
+    Args:
+        recipe: Its ``surrogate``, ``model`` and ``hyperparameters``.
+        name: That of the recipe.
+
+    Raises:
+        UnsupportedError: Its surrogate is one model.
+    """
+    if recipe.model is not None or surrogate_of(recipe).num_models > 1:
+        return
+    given = "`hyperparameters`"
+    if recipe.hyperparameters is None:
+        given = f"`surrogate={recipe.surrogate!r}`"
+    several = sorted(key for key, known in SURROGATES.items() if known.num_models > 1)
+    raise UnsupportedError(
+        f"`{name}` needs several models, whose disagreement it penalises, got {given}, "
+        f"which is one. It takes {', '.join(map(repr, several))}, or `EnsembleOf` with "
+        "two surrogates of your choice or more. For one model take "
+        "`policy='confidence_bound'`."
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class OwnFunctions:
+    r"""What a user passes again to go on with a stored run.
+
+    Args:
+        model: The function that makes the model, if the run had one.
+        objective: The function that makes the objective, if the run had one.
+
+    Raises:
+        InputDataError: Something that is no such function.
+    """
+
+    model: ModelMaker | None = None
+    objective: ObjectiveMaker | None = None
+
+    def __post_init__(self) -> None:
+        """Check what was given."""
+        check_model_maker(self.model)
+        check_objective_maker(self.objective)
+
+
+NO_FUNCTIONS = OwnFunctions()
+OPTIONS = tuple(field.name for field in fields(OwnFunctions))
+
+
+def names_of_functions(options: Mapping[str, Any]) -> dict[str, FunctionName]:
+    r"""The functions among the options, each by its name.
+
+    Args:
+        options: The options of a recipe.
+
+    Returns:
+        Names by option; what can be stored as it is is not among them.
+    """
+    return {
+        option: FunctionName(_name(options[option]))
+        for option in OPTIONS
+        if callable(options.get(option)) and not is_storable(options[option])
+    }
+
+
+def recalled(options: Mapping[str, Any], given: OwnFunctions) -> dict[str, Any]:
+    r"""Restored options of a recipe, with the functions back in their places.
+
+    Args:
+        options: As they were stored, but restored.
+        given: The functions that the user has passed again.
+
+    Returns:
+        The options.
+
+    Raises:
+        InputDataError: A function is missing, or one too many.
+    """
+    found = dict(options)
+    for option in OPTIONS:
+        function, stored = getattr(given, option), options.get(option)
+        if isinstance(stored, FunctionName):
+            if function is None:
+                raise InputDataError(
+                    f"the run has the {option} of a function of yours, "
+                    f"`{stored.name}`, which cannot be saved. Pass it again: "
+                    f"`{option}=...`."
+                )
+            found[option] = function
+        elif function is not None:
+            raise InputDataError(
+                f"the run was made without a function as `{option}`. Leave it out; to "
+                f"go on with another {option} start a new run and tell it the same "
+                "outcomes."
+            )
+    return found
+
+
+def _name(function: Callable[..., object]) -> str:
+    """The name under which a journal stores a function."""
+    if isinstance(function, partial):
+        return _name(function.func)
+    return getattr(function, "__qualname__", type(function).__name__)

@@ -9,9 +9,8 @@ import torch
 from torch import Tensor
 
 from botorch_drbo.problem.feasible import sample
-from botorch_drbo.recipes.delegating import DelegatingRecipe
 from botorch_drbo.recipes.fitted_state import FittedState
-from botorch_drbo.recipes.robust_recipe import RobustRecipe
+from botorch_drbo.recipes.robust_recipe import DelegatingRecipe, RobustRecipe
 from botorch_drbo.recipes.table import TABLE
 from botorch_drbo.search.candidates import best_rows, redrawn
 

@@ -14,16 +14,21 @@ from botorch_drbo.codec import decode, encode
 from botorch_drbo.codec.objects import make
 from botorch_drbo.codec.tags import tag_of
 from botorch_drbo.policies import Policy
-from botorch_drbo.policies.objective import ObjectiveMaker
+from botorch_drbo.policies.base import ObjectiveMaker
 from botorch_drbo.recipes.base import Recipe
-from botorch_drbo.recipes.options import option_fields, part_name, parts_of
-from botorch_drbo.recipes.own_functions import OwnFunctions, recalled
+from botorch_drbo.recipes.options import (
+    OwnFunctions,
+    option_fields,
+    part_name,
+    parts_of,
+    recalled,
+)
 from botorch_drbo.recipes.phased import PhasedUncertaintySampling
 from botorch_drbo.recipes.random_search import RandomSearch
 from botorch_drbo.recipes.regret_balancing import RegretBalancing
 from botorch_drbo.recipes.robust_recipe import RobustRecipe
 from botorch_drbo.recipes.table import TABLE
-from botorch_drbo.surrogate.given_model import ModelMaker
+from botorch_drbo.surrogate.by_name import ModelMaker
 
 _ENTRIES = {"name", "class", "options"}
 _PARTS = ("adversary", "policy")

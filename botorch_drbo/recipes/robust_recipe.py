@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import final
+from typing import ClassVar, final
 
 from botorch.acquisition import AcquisitionFunction
 from botorch.exceptions.errors import UnsupportedError
@@ -13,14 +13,23 @@ from torch import Tensor
 from botorch_drbo.adversaries import Adversary, FittedRound, WorstCaseProblem
 from botorch_drbo.adversaries.empirical import Empirical
 from botorch_drbo.ambiguity import AmbiguitySet
+from botorch_drbo.contexts import ContextSet
 from botorch_drbo.policies import Policy
-from botorch_drbo.policies.confidence_bound import ConfidenceBound
-from botorch_drbo.recipes.description import Description
+from botorch_drbo.policies.bounds import ConfidenceBound
+from botorch_drbo.recipes.base import Recipe
+from botorch_drbo.recipes.description import Description, wrapped
 from botorch_drbo.recipes.fitted_state import FittedState
-from botorch_drbo.recipes.help_text import wrapped
 from botorch_drbo.recipes.model_based import ModelBasedRecipe
-from botorch_drbo.recipes.options import check_names_differ, part_name, parts_of
-from botorch_drbo.recipes.outcome_model import check_ensemble
+from botorch_drbo.recipes.options import (
+    check_ensemble,
+    check_names_differ,
+    check_outcome_model,
+    part_name,
+    parts_of,
+)
+from botorch_drbo.surrogate.base import Surrogate
+from botorch_drbo.surrogate.by_name import ModelMaker
+from botorch_drbo.surrogate.hyperparameters import FixedHyperparameters
 
 
 @final
@@ -145,3 +154,46 @@ class RobustRecipe(ModelBasedRecipe):
     def decision_model(self, state: FittedState) -> Model:
         r"""Fitted to all outcomes."""
         return state.model(self.judging_surrogate(), uses_contexts=False)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class DelegatingRecipe(Recipe):
+    r"""Recommendations are those of another recipe on the same history.
+
+    Args:
+        reference: The context distribution if it is known, for the recommendation.
+        half_life: After how many further contexts one counts half, for the
+            recommendation; None: nothing is forgotten. Outcomes are not.
+        surrogate: How outcomes are modelled, as for the other recipes.
+        hyperparameters: Those of the model if they are known: then nothing is fitted.
+        model: A function that makes the model, as for the other recipes.
+        num_restarts: Starting points of the gradient ascent of the recommendation.
+        raw_samples: Sobol points from which the starting points are picked.
+        max_iterations: L-BFGS-B iterations per ascent.
+    """
+
+    recommender: ClassVar[RobustRecipe]
+    """The other recipe, with its defaults."""
+
+    reference: ContextSet | None = None
+    half_life: float | None = None
+    surrogate: Surrogate | str | ModelMaker | None = None
+    hyperparameters: FixedHyperparameters | None = None
+    model: ModelMaker | None = None
+    num_restarts: int = 10
+    raw_samples: int = 1024
+    max_iterations: int = 200
+
+    def __post_init__(self) -> None:
+        """Check the model, and let the recommending recipe check what it shares."""
+        check_outcome_model(self)
+        _ = self.judge
+
+    @property
+    def judge(self) -> RobustRecipe:
+        """The other recipe, with what it shares."""
+        known = self.recommender.options
+        shared = {name: value for name, value in self.options.items() if name in known}
+        if self.surrogate is None and self.model is self.hyperparameters is None:
+            shared["surrogate"] = self.default_surrogate
+        return self.recommender.with_options(**shared)

@@ -7,21 +7,32 @@ which one is followed.
 from __future__ import annotations
 
 from botorch_drbo.adversaries import Adversary
-from botorch_drbo.adversaries.around_contexts import AroundContexts
-from botorch_drbo.adversaries.empirical import Empirical, EveryDistribution
-from botorch_drbo.adversaries.kernel_density import KernelDensity, KernelDensityBall
-from botorch_drbo.adversaries.mmd import MinimaxMMDBall, MMDBall
-from botorch_drbo.adversaries.standard_deviation_box import StandardDeviationBox
+from botorch_drbo.adversaries.empirical import (
+    AroundContexts,
+    Empirical,
+    EveryDistribution,
+    StandardDeviationBox,
+)
+from botorch_drbo.adversaries.kernels import (
+    KernelDensity,
+    KernelDensityBall,
+    MinimaxMMDBall,
+    MMDBall,
+)
 from botorch_drbo.adversaries.wasserstein import WassersteinBall
 from botorch_drbo.policies import Policy
-from botorch_drbo.policies.confidence_bound import ConfidenceBound
-from botorch_drbo.policies.decision_bound import DecisionBound
-from botorch_drbo.policies.disagreement_penalty import DisagreementPenalty
-from botorch_drbo.policies.expected_improvement import ExpectedImprovement
-from botorch_drbo.policies.finite_difference import FiniteDifference
-from botorch_drbo.policies.integral_improvement import IntegralImprovement
-from botorch_drbo.policies.lipschitz_penalty import LipschitzPenalty
-from botorch_drbo.policies.thompson import Thompson
+from botorch_drbo.policies.bounds import (
+    ConfidenceBound,
+    DecisionBound,
+    DisagreementPenalty,
+    FiniteDifference,
+    LipschitzPenalty,
+)
+from botorch_drbo.policies.sampled import (
+    ExpectedImprovement,
+    IntegralImprovement,
+    Thompson,
+)
 from botorch_drbo.recipes.description import Description
 from botorch_drbo.recipes.robust_recipe import RobustRecipe
 

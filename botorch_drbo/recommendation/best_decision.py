@@ -1,27 +1,262 @@
-"""The decision that is recommended: the best by the posterior mean."""
+"""The decision that is recommended: the best by the mean, within constraints."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+import math
+import warnings
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import count
+from typing import NamedTuple, cast
 
 import torch
 from botorch.acquisition import AcquisitionFunction
+from botorch.exceptions.warnings import BotorchWarning
+from botorch.models import ModelListGP
+from botorch.models.model import Model
 from torch import Tensor
+from torch.nn.functional import pad
 
-from botorch_drbo.acquisition import DistributionallyRobustUCB
+from botorch_drbo.acquisition import DistributionallyRobustUCB, RobustFeasibility
+from botorch_drbo.acquisition.feasibility import (
+    as_probability,
+    log_probability_of_feasibility,
+)
 from botorch_drbo.adversaries import FittedRound, WorstCaseProblem
-from botorch_drbo.adversaries.worst_case_problem import with_unlisted
+from botorch_drbo.adversaries.base import listed, with_unlisted
+from botorch_drbo.ambiguity import RobustValue
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.objectives import UncertaintyObjective
-from botorch_drbo.problem.feasible import feasible
-from botorch_drbo.recommendation.chance_constraint import (
-    ChanceConstraint,
-    best_feasible,
-)
-from botorch_drbo.recommendation.decision_moments import mean_at
-from botorch_drbo.recommendation.worst_case import worst_case
+from botorch_drbo.problem.feasible import feasible, sample
+from botorch_drbo.problem.search_space import SearchSpace
+from botorch_drbo.recommendation.worst_case import mean_at, moments_at, worst_case
 from botorch_drbo.search.candidates import best_of_many, score
 from botorch_drbo.search.maximise import Effort, maximise
+from botorch_drbo.search.mixed_search import climb
+from botorch_drbo.search.starts import InUnitCube, hills
+
+_MARGIN = 0.02  # of the allowed risk: what an ascent and a list of contexts leave open
+_MOST_CHANCE_ROUNDS = 4  # of a search on a longer list of contexts
+
+
+@dataclass(frozen=True, eq=False)
+class ChanceConstraint:
+    r"""The robust probability of feasibility is to be at least ``level``.
+
+    .. math:: \min_{q \in \mathcal U} \sum_i q_i\,
+        P\big( g_j(x, c_i) \ge 0 \text{ for all } j \big) \ge 1 - \delta
+
+    Decisions are searched on a list of contexts: those of the problem, and others that
+    fill its box. What is found is judged over the whole box (see ``worst_case``).
+
+    Attributes:
+        model: A Gaussian process of ``[x, c]`` for each constraint.
+        problem: The reference distribution, the set around it, and the contexts to
+            which mass may move.
+        points: The list, ``m x d_c``, those of the problem first.
+        level: ``1 - delta``.
+        seed: Decides what fills the box.
+    """
+
+    model: ModelListGP
+    problem: WorstCaseProblem
+    points: Tensor
+    level: float
+    seed: int
+
+    @classmethod
+    def of(
+        cls, model: ModelListGP, problem: WorstCaseProblem, level: float, seed: int
+    ) -> ChanceConstraint:
+        """With the contexts that fill the box of the problem."""
+        return cls(model, problem, listed(problem, seed), level, seed)
+
+    @property
+    def aim(self) -> float:
+        """The level at which a search aims, so that what it finds reaches ``level``."""
+        return 1.0 - (1.0 - _MARGIN) * (1.0 - self.level)
+
+    @cached_property
+    def feasibility(self) -> RobustFeasibility:
+        """The robust probability on the list."""
+        reference = self.problem.contexts.weights
+        # The contexts that fill the box have no reference weight: only the adversary
+        # may use them.
+        weights = pad(reference, (0, len(self.points) - len(reference)))
+        return RobustFeasibility(
+            self.model, ContextSet(self.points, weights), self.problem.ball(self.points)
+        )
+
+    def probability(self, X: Tensor) -> Tensor:
+        """The robust probability on the list, ``n x d_x`` to ``n``, without a graph."""
+        with torch.no_grad():
+            return self.feasibility.probability(X)
+
+    def excess(self, X: Tensor) -> Tensor:
+        """By how much decisions ``n x d_x`` exceed the aim, on a log scale, ``n``."""
+        # A log is smooth where probabilities are tiny, and its slope leads out of
+        # there.
+        return self.feasibility(X.unsqueeze(-2)) - math.log(self.aim)
+
+    def robust_probability(self, x: Tensor) -> tuple[ContextSet, RobustValue]:
+        """The worst case of the probability at ``x``, ``d_x``, over the whole box."""
+
+        each = [moments_at(cast(Model, member), x) for member in self.model.models]
+
+        def probability(contexts: Tensor) -> Tensor:  # m x d_c -> m, differentiable
+            # Constraints are modelled independently: probabilities multiply.
+            logs = [
+                log_probability_of_feasibility(*moments(contexts)) for moments in each
+            ]
+            return torch.stack(logs).sum(0).exp()
+
+        contexts, robust = worst_case(self.problem, probability, seed=self.seed)
+        return contexts, as_probability(robust)
+
+    def with_contexts(self, contexts: ContextSet) -> ChanceConstraint:
+        """The same with further contexts on the list."""
+        seen = len(self.problem.contexts.points)
+        points = torch.cat([self.points, contexts.points[seen:]])
+        return replace(self, points=points)
+
+
+def warn_of_the_surest(probability: float | None, level: float) -> None:
+    """Say that no decision was found that reaches the level."""
+    warnings.warn(
+        "No decision was found that meets the outcome constraints with probability "
+        f"{level} under every plausible distribution of the context. This is the one "
+        f"with the largest probability, {probability:.3g}, whatever its value. Try "
+        "more decisions, or lower `feasibility` or the radius.",
+        BotorchWarning,
+        stacklevel=3,
+    )
+
+
+def best_feasible(
+    acqf: AcquisitionFunction,
+    chance: ChanceConstraint,
+    space: SearchSpace,
+    rows: Tensor,
+    effort: Effort | None,
+) -> tuple[Tensor, Tensor, float]:
+    r"""Find the best decision among those whose robust probability reaches the level.
+
+    The constraint on the probability is one of the space, beside those that it has
+    (SLSQP, from starts that meet it). The search knows a list of contexts. If the worst
+    case over the box is worse than on the list, the contexts that make it so are added,
+    and the search starts again, a few times; after that the next best of what it has
+    found is judged, until one reaches the level or none is left.
+
+    Args:
+        acqf: What is to be large, of ``b x 1 x d_x`` decisions.
+        chance: The constraint.
+        space: The decisions.
+        rows: Decisions to choose from, ``m x d_x``.
+        effort: How to search for others; None if there are no others.
+
+    Returns:
+        The decision ``d_x``, its value, and its robust probability over the box. Where
+        no decision is found to reach the level, the one with the largest probability.
+    """
+    known = _searched(acqf, chance, space, rows, effort)
+    # Exchange method (Blankenship and Falk 1976): the list of contexts bounds the
+    # probability of each row from above. The best row is checked over the whole box,
+    # and its worst contexts join the list.
+    upper_bound = rows.new_ones(len(known.rows))
+    for num in count(1):  # each round rules a row out, or is the last one
+        probability = known.probability.minimum(upper_bound)
+        # Rows that the list already rules out are no candidates.
+        values = torch.where(probability >= chance.level, known.values, -torch.inf)
+        reached = bool(values.isfinite().any())
+        # If no row reaches the level, the surest one is the answer.
+        best = values.argmax() if reached else probability.argmax()
+        # Separation oracle: the probability over the box, which is never above that of
+        # the list.
+        contexts, robust = chance.robust_probability(known.rows[best])
+        if not reached or robust.value >= chance.level:
+            break
+        # The row is ruled out even if the longer list should miss it, so the loop ends.
+        upper_bound[best] = robust.value
+        chance = chance.with_contexts(contexts)
+        # A longer list moves the feasible set, so the search is repeated; later rounds
+        # only judge what is known.
+        if effort is not None and num < _MOST_CHANCE_ROUNDS:
+            known = _searched(acqf, chance, space, rows, effort)
+            upper_bound = rows.new_ones(len(known.rows))
+        else:
+            known = known._replace(probability=chance.probability(known.rows))
+    x = known.rows[best]
+    value = values[best] if reached else score(acqf, x.unsqueeze(0))[0]
+    return x, value, robust.value.item()
+
+
+class _Judged(NamedTuple):
+    """Decisions, ``m x d_x``, and what they are worth."""
+
+    rows: Tensor
+    values: Tensor  # m; minus infinity where the level is not reached on the list
+    probability: Tensor  # m
+
+    @classmethod
+    def of(
+        cls, acqf: AcquisitionFunction, chance: ChanceConstraint, rows: Tensor
+    ) -> _Judged:
+        probability = chance.probability(rows)
+        values = torch.full_like(probability, -torch.inf)
+        reached = probability >= chance.level
+        if reached.any():
+            values[reached] = score(acqf, rows[reached])
+        return cls(rows, values, probability)
+
+    def joined(self, other: _Judged) -> _Judged:
+        return _Judged(*map(torch.cat, zip(self, other, strict=True)))
+
+
+def _searched(
+    acqf: AcquisitionFunction,
+    chance: ChanceConstraint,
+    space: SearchSpace,
+    rows: Tensor,
+    effort: Effort | None,
+) -> _Judged:
+    """The rows, a sample, and what ascents find from the best of them."""
+    if effort is None:
+        return _Judged.of(acqf, chance, rows)
+
+    def climbed(
+        function: AcquisitionFunction, within: SearchSpace, known: Tensor, rank: Tensor
+    ) -> _Judged:
+        """The ends of ascents from the hills of a list of finite rank, ``m``."""
+        cube = InUnitCube(function, space.bounds)
+        unit = cube.to_cube(known)
+        top = hills(unit, rank, effort.num_restarts)
+        top = top[rank[top].isfinite()]
+        ends = climb(
+            cube,
+            within,
+            unit[top].unsqueeze(-2),
+            raw_samples=effort.raw_samples,
+            max_iterations=effort.max_iterations,
+        )
+        return _Judged.of(acqf, chance, ends)
+
+    # Two ascents: for the probability if nothing reaches the aim, then for the value
+    # among what does.
+    rows = torch.cat([rows, sample(space, effort.raw_samples, effort.seed)])
+    known = _Judged.of(acqf, chance, rows)
+    if not (known.probability >= chance.aim).any():
+        known = known.joined(
+            climbed(chance.feasibility, space, known.rows, known.probability)
+        )
+    reached = known.probability >= chance.aim
+    if not reached.any():
+        return known
+    # The level is a nonlinear constraint like those of the user, on a log scale.
+    constraints = (*space.nonlinear_inequality_constraints, chance.excess)
+    within = replace(space, nonlinear_inequality_constraints=constraints)
+    rank = torch.where(reached, known.values, -torch.inf)
+    return known.joined(climbed(acqf, within, known.rows, rank))
+
 
 _MAX_ROUNDS = 5  # of a search for a decision and for the contexts that hurt it
 _GAIN = 1e-4  # of the range of the outcome: a lower worst case is not worth a round

@@ -1,4 +1,4 @@
-"""The uncertainty of the values that a recommendation reports."""
+"""The uncertainty of the values that a recommendation reports, and their print."""
 
 from __future__ import annotations
 
@@ -10,17 +10,31 @@ from botorch.models.model import Model
 from torch import Tensor
 
 from botorch_drbo.adversaries import WorstCaseProblem
-from botorch_drbo.adversaries.worst_case_problem import with_unlisted
+from botorch_drbo.adversaries.base import with_unlisted
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.posterior.ensemble import members_of
-from botorch_drbo.posterior.expectation import (
+from botorch_drbo.posterior.mixture import (
+    GaussianMixture,
     joined,
     joint_samples,
     posterior_of_expectation,
     thinned,
 )
-from botorch_drbo.posterior.mixture import GaussianMixture
-from botorch_drbo.recommendation.numbers import widened
+
+
+def widened(factor: float) -> str:
+    """By what intervals are stretched, in words; nothing if by less than a percent."""
+    if factor < 1.01:
+        return ""
+    return f"widened {factor:.{2 if factor >= 1.1 else 3}g} times"
+
+
+def shown(value: object) -> str:
+    """A float with four significant digits, and all of those before the point."""
+    if not isinstance(value, float):
+        return str(value)
+    return f"{value:.0f}" if 1e4 <= abs(value) < 1e15 else f"{value:.4g}"
+
 
 LEVEL = 0.9
 """Of the intervals that are shown where no other is asked for."""

@@ -2,13 +2,29 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
 import torch
+from botorch.exceptions.errors import InputDataError
+from botorch.models.model import Model
 from torch import Tensor
+from torch.nn.functional import pad
 
+from botorch_drbo.adversaries import WorstCaseProblem
+from botorch_drbo.adversaries.base import listed
 from botorch_drbo.ambiguity import AmbiguitySet
+from botorch_drbo.ambiguity.sizing import check_has_radius
+from botorch_drbo.calibrate import robustness_profile
+from botorch_drbo.calibrate.budget import RobustnessProfile, check_radii
+from botorch_drbo.contexts import ContextSet
+from botorch_drbo.posterior import marginal_posterior
+from botorch_drbo.problem.feasible import feasible
+from botorch_drbo.problem.search_space import SearchSpace
+from botorch_drbo.recommendation.best_decision import ChanceConstraint
+from botorch_drbo.recommendation.promise import posterior_of_worst_case
+from botorch_drbo.recommendation.worst_case import mean_at, worst_case
+from botorch_drbo.search.candidates import SEPARATION, without
 
 _TIMES = 4.0  # the recipe's own radius: as far as the default of a profile
 _NUM_RADII = 7
@@ -141,3 +157,179 @@ def overtaken(
         rival = rivals[ahead[against(ahead, high)[0].argmax()]]
         break
     return Stability(own, until, _TIMES * own, rival, len(rivals))
+
+
+_MOST_RIVALS = 32
+
+
+def rivals_of(
+    x: Tensor,
+    told: Tensor,
+    space: SearchSpace,
+    chance: ChanceConstraint | None,
+    candidates: Tensor | None,
+) -> tuple[Tensor, str]:
+    r"""The decisions that a recommendation is compared with.
+
+    Args:
+        x: What is recommended, ``d_x``.
+        told: Decisions that have an outcome, ``t x d_x``.
+        space: The boxes of decisions and contexts.
+        chance: What a decision has to meet; None for nothing.
+        candidates: The decisions to choose from, ``m x d_x``; None for all.
+
+    Returns:
+        The others, ``m x d_x``, and where these come from, in words.
+    """
+    rivals = told.unique(dim=0)
+    rivals = rivals[feasible(space, rivals)]
+    lower, upper = space.bounds
+    rivals = rivals[((rivals - x).abs() > SEPARATION * (upper - lower)).any(-1)]
+    origin = f"told, more than {SEPARATION} of a side away; none nearer or untried"
+    if candidates is not None:
+        rivals, origin = without(candidates, x.unsqueeze(0)), "of the list"
+    if chance is not None:  # others are no rivals
+        rivals = rivals[chance.probability(rivals) >= chance.level]
+        origin = f"that meet the constraints, {origin}"
+    return rivals, origin
+
+
+def against_rivals(
+    problem: WorstCaseProblem,
+    found: ContextSet,
+    model: Model,
+    x: Tensor,
+    rivals: Tensor,
+    origin: str,
+    *,
+    seed: int,
+) -> Stability[Tensor] | None:
+    r"""Compare a decision with others at larger and larger radii.
+
+    On the contexts of the recommendation and a sample of the box: so the worst cases of
+    the others are a little too good, and the radius is a little too small rather than
+    too large. Of many rivals those with the best expectation and those with the best
+    single worst outcome are compared, 32 in all.
+
+    Args:
+        problem: The ball, and where its adversary may go.
+        found: The contexts of the worst case of the decision.
+        model: Of ``[x, c]``.
+        x: The decision, ``d_x``.
+        rivals: The others, ``m x d_x``.
+        origin: Where these come from, in words: "told", "of the list".
+        seed: Decides the sample of the box.
+
+    Returns:
+        None if the ball has no radius or a radius of zero, or if there are no rivals.
+    """
+    if not len(rivals):
+        return None
+    ball = problem.ball(found.points)
+    if not ball.has_radius or ball.radius.item() == 0.0:
+        return None
+    points, weights = found.points, found.weights
+    if problem.box is not None and not problem.fills_box:
+        sample = listed(problem, seed)[problem.contexts.num_points :]
+        points = torch.cat([points, sample])
+        weights, ball = pad(weights, (0, len(sample))), problem.ball(points)
+    d = x.shape[-1] + points.shape[-1]
+    columns = range(x.shape[-1], d)
+    with torch.no_grad():
+        view = marginal_posterior(model, columns).over(points)
+        values = view.at(torch.cat([x.unsqueeze(0), rivals])).means()
+    if values.ndim > 2:  # of an ensemble
+        values = values.mean(-2)
+    best = _most_dangerous(values[1:], weights)
+    total = f"{len(rivals)} decision{'s' if len(rivals) > 1 else ''} {origin}"
+    compared = total if len(best) == len(rivals) else f"{len(best)} of {total}"
+    stability = overtaken(ball, weights, values[0], values[1:][best], rivals[best])
+    return replace(stability, compared=compared, by_column=problem.by_column)
+
+
+def _most_dangerous(values: Tensor, weights: Tensor) -> Tensor:
+    """Rows ``k`` of ``m x n`` values, in order: best expected, and best lowest."""
+    if len(values) <= _MOST_RIVALS:
+        return torch.arange(len(values), device=values.device)
+    half = _MOST_RIVALS // 2
+    expected = (values @ weights.to(values)).topk(half).indices
+    rest = values.amin(-1)
+    rest[expected] = -torch.inf
+    return torch.cat([expected, rest.topk(half).indices]).sort().values
+
+
+_PROFILE_RADII, _PROFILE_TIMES = 25, 4.0
+
+
+def profile(
+    problem: WorstCaseProblem,
+    model: Model,
+    x: Tensor,
+    other: Tensor | None,
+    radii: Tensor | None,
+    *,
+    target: float | None,
+    seed: int,
+) -> RobustnessProfile:
+    r"""The worst case of a problem for one decision, or for two, at other radii.
+
+    The contexts that the adversary would go to are searched for at each radius and for
+    each decision. All values are then found on all of these, so that both curves are
+    convex, fall, and are comparable.
+
+    Args:
+        problem: The ball, and where its adversary may go; its radius does not count.
+        model: Of ``[x, c]``, fitted.
+        x: The decision, ``d_x``.
+        other: One to compare with, ``d_x``, or None.
+        radii: ``k``, ascending; None for steps up to four times the ball's own.
+        target: A value that the decision should reach.
+        seed: Decides the search.
+
+    Raises:
+        InputDataError: A ball without a radius, or radii that do not ascend.
+    """
+    contexts, given = problem.contexts, problem.contexts.num_points
+    own = check_has_radius(problem.ball(contexts.points)).radius.item()
+    if radii is not None:
+        radii = check_radii(radii)
+    elif own > 0.0:
+        radii = torch.linspace(
+            0.0, _PROFILE_TIMES * own, _PROFILE_RADII, dtype=torch.double
+        )
+    else:
+        raise InputDataError(
+            "The radius of the set is zero, and says nothing of the radii that matter: "
+            "pass `radii`, for example torch.linspace(0.0, 0.5, 26)."
+        )
+    radii = radii.to(contexts.points.device)
+    scores = [mean_at(model, row) for row in (x, other) if row is not None]
+    points = contexts.points
+    if problem.box is not None:
+        balls = [_with_radius(problem, radius) for radius in radii]
+        found = [
+            worst_case(ball, score, seed=seed)[0].points[given:]
+            for ball in balls
+            for score in scores
+        ]
+        points = torch.cat([points, torch.cat(found).unique(dim=0)])
+    with torch.no_grad():
+        values = [score(points) for score in scores]
+    found = robustness_profile(
+        values[0],
+        pad(contexts.weights, (0, len(points) - given)),
+        problem.ball(points),
+        radii,
+        other_values=values[1] if len(values) > 1 else None,
+        target=target,
+    )
+    reached = ContextSet(points, torch.full_like(points[:, 0], 1.0 / len(points)))
+    belief = posterior_of_worst_case(model, x, problem, reached, radii, seed=seed)
+    return replace(found, belief=belief)
+
+
+def _with_radius(problem: WorstCaseProblem, radius: Tensor) -> WorstCaseProblem:
+    def ball(points: Tensor) -> AmbiguitySet:
+        return problem.ball(points).with_radius(radius)
+
+    return replace(problem, ball=ball)

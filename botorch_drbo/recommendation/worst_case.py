@@ -6,16 +6,19 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import torch
+from botorch.models.model import Model
 from torch import Tensor
 from torch.nn.functional import pad
 
-from botorch_drbo.adversaries.worst_case_problem import (
+from botorch_drbo.adversaries.base import (
     Between,
     WorstCaseProblem,
     listed,
 )
 from botorch_drbo.ambiguity import RobustValue
 from botorch_drbo.contexts import ContextSet
+from botorch_drbo.posterior import marginal_posterior
+from botorch_drbo.posterior.view import View
 from botorch_drbo.problem.search_space import snapped
 
 Score = Callable[[Tensor], Tensor]
@@ -208,3 +211,61 @@ def _distinct(unit: Tensor) -> Tensor:
     # The lowest row number of each cell, without a loop.
     first = first.scatter_reduce(0, cell, torch.arange(len(unit)).to(cell), "amin")
     return unit[first[first < len(unit)].sort().values]
+
+
+def mean_at(model: Model, x: Tensor) -> Score:
+    """The mean at one decision ``d_x``: contexts ``n x d_c`` to ``n``."""
+    view = _view(model, x)
+    return lambda contexts: view.at(contexts).means().flatten(1).mean(-1)
+
+
+def moments_at(model: Model, x: Tensor) -> Callable[[Tensor], tuple[Tensor, Tensor]]:
+    """Mean and variance at one decision ``d_x``: ``n x d_c`` to ``n`` each.
+
+    Of an ensemble those of the mixture, as of ``joint_moments``.
+    """
+    view = _view(model, x)
+
+    def moments(contexts: Tensor) -> tuple[Tensor, Tensor]:
+        mean, variance = (part.flatten(1) for part in view.at(contexts).moments())
+        middle = mean.mean(-1, keepdim=True)
+        return middle.squeeze(-1), (variance + (mean - middle).square()).mean(-1)
+
+    return moments
+
+
+def _view(model: Model, x: Tensor) -> View:
+    """With the roles exchanged: the decision stays, and contexts are varied."""
+    return marginal_posterior(model, range(len(x))).over(x.detach().unsqueeze(0))
+
+
+_PESSIMISM = 1.5  # deviations below the mean, by which a context is chosen
+_CARRIES = 1e-6  # less mass in a worst case is a rounding error
+
+
+def chosen_context(
+    problem: WorstCaseProblem, model: Model, x: Tensor, *, seed: int
+) -> Tensor:
+    r"""The context where a decision may hurt most and least is known.
+
+    Args:
+        problem: Of the recipe's recommendations.
+        model: Of ``[x, c]``.
+        x: The decision, ``d_x``.
+        seed: Determines all random draws.
+
+    Returns:
+        Of the contexts that carry the worst case of the pessimistic outcome the one
+        with the largest variance, ``d_c``.
+    """
+    least, moments = torch.finfo(x.dtype).tiny, moments_at(model, x)
+
+    def pessimistic(contexts: Tensor) -> Tensor:
+        mean, variance = moments(contexts)
+        return mean - _PESSIMISM * variance.clamp_min(least).sqrt()
+
+    contexts, robust = worst_case(problem, pessimistic, seed=seed)
+    points = contexts.points[robust.weights > _CARRIES]
+    with torch.no_grad():
+        variance = moments(points)[1]
+    return points[variance.argmax()]

@@ -4,25 +4,117 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from botorch_drbo.plotting.model import plot_slice
 from botorch_drbo.posterior.mixture import GaussianMixture
-from botorch_drbo.recommendation.model_check import FEW_OUTCOMES, know_nothing
+from botorch_drbo.recommendation.model_check import (
+    FEW_OUTCOMES,
+    ModelCheck,
+    know_nothing,
+)
 from botorch_drbo.recommendation.moved_contexts import moved_words
-from botorch_drbo.recommendation.numbers import shown
-from botorch_drbo.recommendation.summary import interval_words, row_words
+from botorch_drbo.recommendation.promise import shown
+from botorch_drbo.recommendation.recommendation import interval_words, row_words
 from botorch_drbo.report.findings import Findings
 from botorch_drbo.report.markup import (
     Markup,
     disclosed,
+    figure,
     joined,
     paragraphs,
+    rough,
     table,
     tag,
 )
-from botorch_drbo.report.verdict import grade
-from botorch_drbo.space import NamedRecommendation
+from botorch_drbo.space import Category, NamedRecommendation
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+_WORDS = ((0.8, "good"), (0.5, "fair"), (0.3, "weak"), (-float("inf"), "poor"))
+
+
+def grade(check: ModelCheck) -> str:
+    """One sentence: good, fair, weak or poor, and the share that is explained."""
+    t, share = len(check.outcomes), check.explained
+    if t < FEW_OUTCOMES:
+        return f"The model {know_nothing(t)}."
+    if share != share:
+        return "All outcomes are equal: the model has nothing to explain."
+    word = next(word for least, word in _WORDS if share >= least)
+    explained = check.share_of("the differences between outcomes that it has not seen")
+    return f"The model is {word}: it {explained}."
+
+
+def verdict(check: ModelCheck) -> str:
+    """The grade, the scale of it, and how many intervals missed."""
+    t = len(check.outcomes)
+    if t < FEW_OUTCOMES:
+        return f"{grade(check)} What follows says little yet."
+    return (
+        f"{grade(check)} From 80% it is called good, from 50% fair, from 30% weak, "
+        f"below that poor. {check.num_outside} of {t} outcomes lie outside their 95% "
+        f"interval; about {0.05 * t:.2g} should."
+    )
+
+
+def slices_section(found: Findings) -> Markup:
+    """The expected outcome along each decision variable, the others fixed."""
+    best, space = found.best, found.optimizer.named_space
+    drawn, lines = [], []
+    for part, (name, variable) in zip(
+        found.slices, space.decisions.items(), strict=True
+    ):
+        mean = part.mean[part.allowed]
+        drop = (mean.max() - mean.min()).item()
+        lines.append((drop, name))
+        names = isinstance(variable, Category)
+        mark, bar = ("dot", "bar") if names else ("line", "band")
+        words = (
+            f"{name}: the {mark} is the expected {best.outcome}, the {bar} its "
+            f"{part.level:.0%} interval, the square the recommended decision."
+        )
+        if not bool(part.allowed.all()):
+            words += " Values that the constraints forbid are left out."
+        drawn.append(
+            figure(
+                lambda ax, part=part, variable=variable, name=name: plot_slice(
+                    part, variable, ax, name=name, outcome=best.outcome
+                ),
+                words,
+            )
+        )
+    lines.sort(reverse=True)
+    first = (
+        f"Moved alone, {lines[0][1]} changes the expected {best.outcome} most by the "
+        f"model's mean, by {rough(lines[0][0])}. "
+    )
+    if len(lines) == 1:
+        drop, name = lines[0]
+        first = (
+            f"From its worst to its best value {name} changes the expected "
+            f"{best.outcome} by {rough(drop)}, by the model's mean. "
+        )
+    rest = ", ".join(f"{name} by {rough(drop)}" for drop, name in lines[1:])
+    limited = "" if best.feasibility is None else ", or to meet the measured limits"
+    return joined(
+        tag(
+            "p",
+            first
+            + (f"The others: {rest}. " if rest else "")
+            + "The true differences may be larger or smaller, as the intervals of the "
+            "pictures say.",
+        ),
+        tag(
+            "p",
+            "Each picture moves one decision and leaves the others as recommended; the "
+            "outcome is averaged over the expected contexts. A recommended decision "
+            "that is not the best of its picture gives up some of the mean for the "
+            f"worst case{limited}.",
+        ),
+        tag("div", *drawn, class_="figures"),
+    )
+
 
 _NUM_CONTEXTS = 5
 _LEAST_GAIN = 1e-3  # of the weight: a smaller share is not shown

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, TypeAlias, TypeVar, final
@@ -10,21 +11,124 @@ from typing import TYPE_CHECKING, TypeAlias, TypeVar, final
 import torch
 from botorch.exceptions.errors import InputDataError, UnsupportedError
 
+from botorch_drbo.adversaries.wasserstein import WassersteinBall
 from botorch_drbo.ambiguity import TotalVariation
-from botorch_drbo.calibrate.profile import RobustnessProfile
+from botorch_drbo.calibrate.budget import RobustnessProfile
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.optimizer import NamedOptimizer
 from botorch_drbo.posterior.mixture import GaussianMixture
-from botorch_drbo.problem.round import RoundRadius
-from botorch_drbo.recommendation.importance import Importance, importance
+from botorch_drbo.problem.round import RoundRadius, in_widths, in_words
+from botorch_drbo.recommendation.importance import (
+    Importance,
+    Slice,
+    importance,
+    slice_through,
+)
 from botorch_drbo.recommendation.promise import LEVEL
-from botorch_drbo.recommendation.slices import Slice, slice_through
-from botorch_drbo.report.policies import policies
-from botorch_drbo.report.reach import movement
-from botorch_drbo.space import NamedRecommendation
+from botorch_drbo.space import NamedRecommendation, Variable
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+def movement(
+    optimizer: NamedOptimizer, radius: RoundRadius | None
+) -> Callable[[float], str] | None:
+    r"""How far the contexts move, on average, within a radius.
+
+    Args:
+        optimizer: The run.
+        radius: What was asked for; None for the recipe's own.
+
+    Returns:
+        From a radius, which by column is a multiple of the one asked for, to words:
+        "6 of temp or another weather in 10% of cases". None if the radius is in no
+        units of the contexts.
+    """
+    space = optimizer.named_space.search_space
+    own = getattr(optimizer.algorithm, "adversary", None)
+    given = getattr(own, "radius", None) if radius is None else radius
+    if isinstance(given, Mapping):
+        widths = in_widths(given, space)
+    elif given == "sd":
+        return lambda size: f"{size:.3g} standard deviations"
+    elif isinstance(own, WassersteinBall):
+        widths = torch.ones(space.d_c, dtype=torch.double)
+    else:
+        return None
+    return lambda size: in_words((size * widths).tolist(), space) if size else "nothing"
+
+
+_NUM_VALUES = 5  # of a number
+_MOST_COLUMNS = 4  # each value is a search
+
+
+def policies(
+    optimizer: NamedOptimizer,
+    reference: ContextSet,
+    *,
+    context_set: ContextSet | None = None,
+    radius: RoundRadius | None = None,
+) -> dict[str, pd.DataFrame]:
+    r"""Look up the decision for values of each context column alone.
+
+    Args:
+        optimizer: The run.
+        reference: The contexts that are expected; of a number five values between the
+            lowest and the highest of them are looked up.
+        context_set: As for ``NamedOptimizer.policy``.
+        radius: As for ``NamedOptimizer.policy``.
+
+    Returns:
+        By the name of the column, of at most the first four: a table of its values and
+        the decisions.
+
+    Raises:
+        UnsupportedError: The recipe's decisions do not depend on the context.
+    """
+    found = {}
+    named = optimizer.named_space.contexts
+    for j, (name, variable) in enumerate(list(named.items())[:_MOST_COLUMNS]):
+        values = looked_up(variable, reference.points[:, j])
+        table = optimizer.policy({name: values}, context_set=context_set, radius=radius)
+        found[name] = table[[name, *optimizer.named_space.decisions]]
+    return found
+
+
+def looked_up(variable: Variable, expected: torch.Tensor) -> list[object]:
+    r"""Values of a context column that a table of decisions is made for.
+
+    Args:
+        variable: The column.
+        expected: What is expected in it, as a model sees it, ``n``.
+
+    Returns:
+        All of a list of at most seven; else five numbers from the lowest expected one
+        to the highest, rounded to three digits of their distance.
+
+    Example:
+        >>> from botorch_drbo import Category
+        >>> looked_up(Category(["dry", "wet"]), torch.zeros(3))
+        ['dry', 'wet']
+        >>> from botorch_drbo.space import Continuous
+        >>> looked_up(Continuous(0, 9), torch.tensor([1.0, 3.0]))
+        [1.0, 1.5, 2.0, 2.5, 3.0]
+    """
+    listed = variable.values
+    if listed is not None and len(listed) <= 7:
+        return variable.decode(torch.tensor(list(listed), dtype=torch.double))
+    low, high = expected.min().item(), expected.max().item()
+    grid = torch.linspace(low, high, _NUM_VALUES, dtype=torch.double)
+    if listed is not None:
+        numbers = torch.tensor(list(listed), dtype=torch.double)
+        nearest = (grid.unsqueeze(-1) - numbers).abs().argmin(-1)
+        return variable.decode(numbers[nearest.unique()])
+    exact = variable.decode(grid.unique())
+    if variable.logarithmic or high <= low:
+        return exact
+    digits = 2 - math.floor(math.log10(high - low))
+    return [min(max(round(v, digits), exact[0]), exact[-1]) for v in exact]
+
 
 MULTIPLES = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0)
 """Of the recipe's radius, at which the worst case is found."""

@@ -13,10 +13,9 @@ from botorch_drbo.contexts import ContextSet
 from botorch_drbo.optimizer import NamedOptimizer
 from botorch_drbo.problem.round import RoundRadius
 from botorch_drbo.recommendation.promise import LEVEL
-from botorch_drbo.report.along_decisions import slices_section
-from botorch_drbo.report.answer import decision_section, next_section
-from botorch_drbo.report.assumptions import assumptions_section
+from botorch_drbo.report.answer import decision_section, next_section, slices_section
 from botorch_drbo.report.evidence import (
+    assumptions_section,
     history_section,
     importance_section,
     model_section,

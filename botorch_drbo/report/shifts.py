@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from botorch_drbo.plotting.policy import plot_policy
-from botorch_drbo.plotting.profile import plot_robustness_profile
-from botorch_drbo.recommendation.numbers import shown
-from botorch_drbo.recommendation.summary import interval_words
-from botorch_drbo.report.figures import figure
+from botorch_drbo.plotting.model import plot_policy
+from botorch_drbo.plotting.robustness import plot_robustness_profile
+from botorch_drbo.recommendation.promise import shown
+from botorch_drbo.recommendation.recommendation import interval_words
 from botorch_drbo.report.findings import Findings
-from botorch_drbo.report.markup import Markup, joined, paragraphs, table, tag
+from botorch_drbo.report.markup import Markup, figure, joined, paragraphs, table, tag
 from botorch_drbo.space import Category
 
 if TYPE_CHECKING:

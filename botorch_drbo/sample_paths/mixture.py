@@ -17,9 +17,8 @@ from botorch_drbo._validation import check_count
 from botorch_drbo.posterior.blocks import DEFAULT_MEMORY_BUDGET
 from botorch_drbo.posterior.ensemble import ModelEnsemble
 from botorch_drbo.posterior.models import only_model
-from botorch_drbo.randomness import derive_seed
-from botorch_drbo.sample_paths.posterior_paths import PosteriorPaths
-from botorch_drbo.sample_paths.support import supports_paths
+from botorch_drbo.sample_paths.posterior_paths import PosteriorPaths, supports_paths
+from botorch_drbo.sampling import derive_seed
 
 
 def sample_paths(

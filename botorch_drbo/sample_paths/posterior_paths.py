@@ -7,26 +7,178 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, cast
 
 import torch
-from botorch.acquisition.objective import PosteriorTransform
+from botorch.acquisition.objective import (
+    PosteriorTransform,
+    ScalarizedPosteriorTransform,
+)
 from botorch.exceptions.errors import BotorchTensorDimensionError, UnsupportedError
 from botorch.models import SingleTaskGP
+from botorch.models.model import Model
+from botorch.models.transforms.outcome import Standardize
+from botorch.sampling.pathwise.utils import get_train_inputs
 from gpytorch.kernels import Kernel
 from gpytorch.means import ConstantMean, ZeroMean
 from torch import Generator, Tensor
 from torch.nn import Module, ModuleList
 
 from botorch_drbo._validation import check_count
-from botorch_drbo.kernels.components import kernel_components
-from botorch_drbo.kernels.inducing import prior_kernel
-from botorch_drbo.kernels.split_kernel import KernelSide, SplitComponent
+from botorch_drbo.kernels.components import kernel_components, prior_kernel
+from botorch_drbo.kernels.stationary import KernelSide, SplitComponent
 from botorch_drbo.posterior.blocks import DEFAULT_MEMORY_BUDGET, in_blocks
-from botorch_drbo.posterior.columnwise import column_sources, columns_from
+from botorch_drbo.posterior.ensemble import ModelEnsemble
+from botorch_drbo.posterior.exact import ExactPosterior
 from botorch_drbo.posterior.models import inputs_in_units, settle
+from botorch_drbo.posterior.skeleton import (
+    column_sources,
+    columns_from,
+    numerical_rank,
+    pivoted_lu,
+)
 from botorch_drbo.posterior.training import conditioned_system, outcome_map
 from botorch_drbo.posterior.view import columns_of, join_columns
 from botorch_drbo.sample_paths.fourier_features import RandomFourierFeatures
-from botorch_drbo.sample_paths.interpolation import interpolation
-from botorch_drbo.sample_paths.support import supports_paths
+
+
+def supports_paths(
+    model: Model, posterior_transform: PosteriorTransform | None = None
+) -> str | None:
+    r"""Find out whether ``PosteriorPaths`` can draw sample paths of a model.
+
+    Args:
+        model: Any BoTorch model.
+        posterior_transform: What is to be applied to the paths.
+
+    Returns:
+        None if it can, otherwise the reason why not, in words.
+
+    Example:
+        >>> import torch
+        >>> from botorch.models import SingleTaskGP
+        >>> Z = torch.rand(5, 3, dtype=torch.double)
+        >>> supports_paths(SingleTaskGP(Z, Z[:, :2]))
+        'it has 2 outputs'
+    """
+    if isinstance(model, ModelEnsemble):
+        reasons = [supports_paths(m, posterior_transform) for m in model.members]
+        return next((f"of a member: {reason}" for reason in reasons if reason), None)
+    if not isinstance(model, SingleTaskGP):
+        return f"it is a {type(model).__name__}, not a SingleTaskGP"
+    if model.num_outputs != 1:
+        return f"it has {model.num_outputs} outputs"
+    if model.train_targets.ndim != 1:
+        return f"it is a batch of models (batch_shape {tuple(model.batch_shape)})"
+    if type(posterior_transform) not in (type(None), ScalarizedPosteriorTransform):
+        return (
+            f"its posterior transform is {type(posterior_transform).__name__}, not a "
+            "weight and an offset (ScalarizedPosteriorTransform)"
+        )
+    if isinstance(posterior_transform, ScalarizedPosteriorTransform):
+        num_weights = cast(Tensor, posterior_transform.weights).numel()
+        if num_weights != 1:
+            return f"its posterior transform has {num_weights} weights for one output"
+    transform = getattr(model, "input_transform", None)
+    if getattr(transform, "is_one_to_many", False):
+        return f"its input transform {type(transform).__name__} adds points of its own"
+    transform = getattr(model, "outcome_transform", None)
+    if type(transform) not in (type(None), Standardize):
+        return f"its outcome transform is {type(transform).__name__}, not Standardize"
+    if not ExactPosterior.supports(model, None):
+        return (
+            f"its class {type(model).__name__} computes its own posterior, or its "
+            f"likelihood {type(model.likelihood).__name__} is not Gaussian"
+        )
+    try:
+        kernel_components(
+            prior_kernel(cast(Kernel, model.covar_module)),
+            get_train_inputs(model, transformed=True)[0].shape[-1],
+        )
+    except UnsupportedError as error:
+        return str(error)
+    return None
+
+
+_LEAST = 64  # contexts, below which there is nothing to save
+_LARGEST = 0.5  # share of the contexts, above which it does not pay
+_FIRST_SKETCH = 64  # random mixtures, and four times as many where these did not do
+_NUM_CHECKS = 8  # random mixtures that are left out of the sketch
+_TOLERANCE = 1e-12  # of the largest mixture: a pivot that is rounding
+_CHECKED = 1e-10  # the same, of the error at any context
+_SEED = 0
+
+
+class Interpolation(NamedTuple):
+    r"""Functions of the context by their values at some of the contexts.
+
+    .. math:: f(c_i) = \sum_s E_{is} f(c_s)
+
+    Attributes:
+        chosen: The positions of these contexts, ``r``.
+        matrix: ``E``, ``n x r``.
+    """
+
+    chosen: Tensor
+    matrix: Tensor
+
+
+def interpolation(functions: list[Tensor]) -> Interpolation | None:
+    r"""A randomised interpolative decomposition of functions of the context.
+
+    An LU factorisation with row pivots of random mixtures of the functions: the pivots
+    are the contexts, the factors the interpolation. It is checked on mixtures of its
+    own, at every context [Halko2011randomized]_.
+
+    Args:
+        functions: Tensors ``... x n``, float64, the functions of a kind in each: they
+            are mixed in proportion to their size.
+
+    Returns:
+        The interpolation, or None where it takes too many contexts or is not right.
+    """
+    n = functions[0].shape[-1]
+    generator = Generator().manual_seed(_SEED)
+    width, most = _FIRST_SKETCH, int(_LARGEST * n)
+    if n < _LEAST:
+        return None
+    while True:
+        width = min(width, most + 1)
+        # A sketch: mixtures of all functions span what they span, and the pivots of its
+        # LU are the contexts that determine them.
+        mixed = _mixtures(functions, width + _NUM_CHECKS, generator)  # n x k
+        sketch, checks = mixed[:, :width], mixed[:, width:]
+        pivots, factors = pivoted_lu(sketch)
+        rank = numerical_rank(factors, _TOLERANCE * sketch.abs().max().item())
+        # A pivot that is rounding: the span is found.
+        if rank < width:
+            break
+        if width > most:
+            return None
+        width *= 4
+    if not 0 < rank <= most:
+        return None
+    # P A = L U: the rows of L belong to the contexts in the order of the pivots.
+    lower = factors[:, :rank].tril(-1)
+    lower.diagonal().fill_(1.0)
+    matrix = torch.empty_like(lower)
+    matrix[pivots] = torch.linalg.solve_triangular(
+        lower[:rank], lower, upper=False, left=False, unitriangular=True
+    )
+    chosen = pivots[:rank]
+    # A posteriori, on mixtures that were no part of the sketch.
+    error = (checks - matrix @ checks[chosen]).abs().max()
+    if not bool(error <= _CHECKED * checks.abs().max()):
+        return None
+    return Interpolation(chosen, matrix)
+
+
+def _mixtures(functions: list[Tensor], count: int, generator: Generator) -> Tensor:
+    """Random mixtures of all functions, ``n x count``."""
+    total = functions[0].new_zeros(functions[0].shape[-1], count)
+    for each in functions:
+        rows = each.reshape(-1, each.shape[-1])
+        weights = torch.randn(len(rows), count, generator=generator, dtype=torch.double)
+        total += rows.mT @ weights.to(rows)
+    return total
+
 
 _BYTES = 8  # of a float64, in which paths are computed
 # With more contexts than the budget can keep: so few that a block has many decisions.

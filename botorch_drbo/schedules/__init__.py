@@ -6,14 +6,15 @@ exactly. A :class:`ContextRule` depends on the contexts themselves, not only on 
 number.
 """
 
-from botorch_drbo.schedules.base import Constant, Schedule
 from botorch_drbo.schedules.radii import (
+    Constant,
     InverseSquareRoot,
     KernelDensityRadius,
     MMDRadius,
+    Schedule,
+    SpreadRadius,
     WassersteinConfidenceRadius,
 )
-from botorch_drbo.schedules.spread import SpreadRadius
 
 __all__ = [
     "Constant",

@@ -1,14 +1,231 @@
-"""Radii of ambiguity sets that shrink with the number of observed contexts."""
+"""Radii of ambiguity sets: constant, shrinking, and as users state them.
+
+A field declares its check beside it: ``scale: float = field(metadata=NONNEGATIVE)``.
+"""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
-from typing import final
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from numbers import Integral
+from typing import TypeAlias, final
 
-from botorch_drbo._validation import check_flag
-from botorch_drbo.schedules._fields import DIMENSION, NONNEGATIVE, PROBABILITY
-from botorch_drbo.schedules.base import Schedule
+from botorch.exceptions.errors import InputDataError
+from torch import Tensor
+
+from botorch_drbo._validation import check_flag, did_you_mean, is_number
+from botorch_drbo.codec.tags import storable
+from botorch_drbo.contexts.sources import effective_size, weighted_variance
+from botorch_drbo.problem.round import ColumnRadii, checked
+
+_REMEDY = "Convert a tensor with `.item()`."
+
+
+def finite_number(value: object, label: str, remedy: str = _REMEDY) -> float:
+    """A plain finite float, so that JSON can write it.
+
+    Args:
+        value: What the user gave.
+        label: What the user calls it, to open the error message.
+        remedy: What to do about another type, to end the message.
+    """
+    if not is_number(value):
+        raise InputDataError(
+            f"{label} must be a number, got {type(value).__name__} {value!r}. {remedy}"
+        )
+    if not math.isfinite(value):
+        raise InputDataError(f"{label} must be finite, got {value!r}.")
+    return float(value)
+
+
+def nonnegative_number(value: object, label: str, remedy: str = _REMEDY) -> float:
+    """The same for a number that is not negative."""
+    number = finite_number(value, label, remedy)
+    if number < 0.0:
+        raise InputDataError(f"{label} must not be negative, got {number}.")
+    return number
+
+
+def _probability(value: object, label: str) -> float:
+    number = finite_number(value, label)
+    if not 0.0 < number < 1.0:
+        raise InputDataError(f"{label} must be strictly between 0 and 1, got {number}.")
+    return number
+
+
+def _dimension(value: object, label: str) -> int:
+    if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < 1:
+        raise InputDataError(
+            f"{label} must be an integer of at least 1, got {value!r}."
+        )
+    return int(value)
+
+
+_Check = Callable[[object, str], float]
+NONNEGATIVE: dict[str, _Check] = {"check": nonnegative_number}
+PROBABILITY: dict[str, _Check] = {"check": _probability}
+DIMENSION: dict[str, _Check] = {"check": _dimension}
+
+
+@storable
+@dataclass(frozen=True)
+class Rule(ABC):  # noqa: B024 (what each is a rule of, its subclasses say)
+    r"""How a number follows from what has been seen, compared and stored by value.
+
+    Subclasses are frozen dataclasses whose fields are numbers. A :class:`Schedule`
+    looks at the number of observations only, a :class:`ContextRule` at the contexts.
+    """
+
+
+@dataclass(frozen=True)
+class ContextRule(Rule):
+    r"""A number that follows from the contexts seen, such as a radius."""
+
+    def __post_init__(self) -> None:
+        """Turn each field into what the check that is declared beside it returns."""
+        for each in fields(self):
+            if check := each.metadata.get("check"):
+                label = f"`{each.name}` of {type(self).__name__}"
+                checked = check(getattr(self, each.name), label)
+                object.__setattr__(self, each.name, checked)  # the dataclass is frozen
+
+    @abstractmethod
+    def of(self, contexts: Tensor, weights: Tensor | None = None) -> float:
+        r"""The number.
+
+        Args:
+            contexts: The contexts seen, in units of the context box, ``t x d_c`` with
+                ``t >= 1``.
+            weights: By how much each counts, ``t``, summing to one, where old contexts
+                are forgotten; None for equal weights.
+
+        Returns:
+            A finite number that is not negative.
+        """
+
+
+@dataclass(frozen=True)
+class Schedule(ContextRule):
+    r"""A number for each step ``t >= 1``.
+
+    Subclasses are frozen dataclasses whose fields are numbers; they implement
+    :meth:`at` and check their fields in ``__post_init__``. A stored run restores it by
+    its module and class name.
+
+    Example:
+        >>> from botorch_drbo.schedules import Constant
+        >>> schedule = Constant(2.25)
+        >>> schedule(9)
+        2.25
+    """
+
+    @final
+    def __call__(self, t: int) -> float:
+        r"""The value at step ``t``.
+
+        Args:
+            t: The step: the number of contexts observed so far, at least 1.
+
+        Returns:
+            The value, a finite number that is not negative.
+
+        Raises:
+            InputDataError: ``t`` is not an integer of at least 1.
+        """
+        if isinstance(t, bool) or not isinstance(t, Integral) or int(t) < 1:
+            raise InputDataError(
+                f"`t` must be an integer of at least 1, got {t!r}. Schedules start at "
+                "the first observed context."
+            )
+        return float(self.at(int(t)))
+
+    @final
+    def of(self, contexts: Tensor, weights: Tensor | None = None) -> float:
+        r"""The value for a number of contexts, whatever their positions.
+
+        Args:
+            contexts: The contexts seen, ``t x d_c``.
+            weights: By how much each counts, ``t``: the step is then the effective
+                sample size, ``1 / sum_i p_i^2``, rounded.
+
+        Returns:
+            The value.
+        """
+        size = len(contexts) if weights is None else round(effective_size(weights))
+        return self(size)
+
+    @abstractmethod
+    def at(self, t: int) -> float:
+        r"""The formula. Users call the schedule itself, which checks ``t``."""
+
+
+def as_schedule(value: float | Schedule, name: str = "value") -> Schedule:
+    r"""A schedule as it is; a number as a :class:`Constant`.
+
+    Args:
+        value: A schedule, or a number that is not negative.
+        name: How the user knows the number; it opens the error message.
+
+    Returns:
+        A schedule.
+
+    Raises:
+        InputDataError: Anything else.
+
+    Example:
+        >>> as_schedule(2.25)
+        Constant(value=2.25)
+    """
+    if isinstance(value, Schedule):
+        return value
+    remedy = "Give a number (of a tensor, `.item()`) or a Schedule."
+    return Constant(nonnegative_number(value, f"`{name}`", remedy))
+
+
+def as_rule(value: float | ContextRule, name: str = "value") -> ContextRule:
+    r"""A rule as it is; a number as a :class:`Constant`.
+
+    Args:
+        value: A rule, or a number that is not negative.
+        name: How the user knows the number; it opens the error message.
+
+    Returns:
+        A rule.
+
+    Raises:
+        InputDataError: Anything else.
+
+    Example:
+        >>> as_rule(2.25)
+        Constant(value=2.25)
+    """
+    return value if isinstance(value, ContextRule) else as_schedule(value, name)
+
+
+@final
+@dataclass(frozen=True)
+class Constant(Schedule):
+    r"""The same value at every step.
+
+    Args:
+        value: The value, not negative.
+
+    Raises:
+        InputDataError: Not a number, not finite or negative.
+
+    Example:
+        >>> from botorch_drbo.schedules import Constant
+        >>> Constant(2.25)(100)
+        2.25
+    """
+
+    value: float = field(metadata=NONNEGATIVE)
+
+    def at(self, t: int) -> float:
+        r"""The value."""
+        return self.value
 
 
 @final
@@ -177,3 +394,185 @@ def _mean_wasserstein_bound(d_c: int, t: int) -> float:
         bound += 2.0 ** -(k - 1) * math.sqrt(2 ** (k * d_c) / t) - 2.0**-k
         k += 1
     return bound
+
+
+@final
+@dataclass(frozen=True)
+class SpreadRadius(ContextRule):
+    r"""A Wasserstein radius proportional to the spread of the observed contexts.
+
+    .. math:: \epsilon_t = a \sqrt{\frac{\operatorname{tr} \hat\Sigma_t}{t}}
+
+    with :math:`\hat\Sigma_t` the covariance (divisor ``t - 1``) of the ``t`` contexts,
+    in units of the context box; ``a`` is ``scale``. Two reasons for ``a = 1.25``:
+
+    - *The distance of the data from their law.* In one dimension
+      :math:`\sqrt t \, E W_1(\hat P_t, P) \to
+      \sqrt{2 / \pi} \int \sqrt{F (1 - F)}`, which is 1.29 standard deviations for a
+      normal law and 1.09 for a uniform one. (In more dimensions :math:`W_1` itself
+      shrinks more slowly.)
+    - *One function.* For one Lipschitz function of constant ``L``, the variance is at
+      most :math:`L^2 \operatorname{tr} \Sigma` in any dimension: by the central limit
+      theorem its mean over the data exceeds its true mean by more than
+      :math:`\epsilon_t L` with a probability of at most 10.6 %.
+
+    A radius that ignores the spread, such as ``0.3 / sqrt(t)`` in the experiments of
+    [Micheli2025wdrbo]_, suits only one spread (about .24 of the box), and depends on
+    how wide ``context_bounds`` were chosen; this one does not. It is a rule of thumb,
+    not a bound; for a bound see ``WassersteinConfidenceRadius``.
+
+    If old contexts have lower weights, the variance is weighted, and the effective
+    sample size :math:`1 / \sum_i p_i^2` replaces ``t``.
+
+    A single context has no spread; the largest possible spread in the box is used,
+    :math:`\operatorname{tr} \Sigma = d_c / 4`.
+
+    Args:
+        scale: ``a``, not negative.
+
+    Raises:
+        InputDataError: Not a number, not finite or negative.
+
+    Example:
+        >>> import torch
+        >>> from botorch_drbo.schedules import SpreadRadius
+        >>> round(SpreadRadius().of(torch.tensor([[0.2], [0.4], [0.6], [0.8]])), 4)
+        0.1614
+    """
+
+    scale: float = field(default=1.25, metadata=NONNEGATIVE)
+
+    def of(self, contexts: Tensor, weights: Tensor | None = None) -> float:
+        r"""The formula of the class.
+
+        Args:
+            contexts: The contexts seen, in units of the context box, ``t x d_c``.
+            weights: By how much each counts, ``t``, summing to one.
+
+        Returns:
+            The radius, in the same units.
+        """
+        trace, size = _trace_and_size(contexts, weights, 0.25 * contexts.shape[1])
+        return self.scale * math.sqrt(trace / size)
+
+
+def deviations(
+    contexts: Tensor, weights: Tensor | None, sizes: Sequence[int]
+) -> Tensor:
+    r"""The standard deviation of each column of the contexts seen.
+
+    .. math:: r_j = \sqrt{\operatorname{tr} \hat\Sigma_j}
+
+    with :math:`\hat\Sigma_j` the covariance of the entries that stand for the column
+    ``j``: one for a number, and as many as there are categories for one of these. Of
+    one context alone it counts as the widest, one half.
+
+    Args:
+        contexts: The contexts seen, in units of the context box, ``t x e``.
+        weights: By how much each counts, ``t``, summing to one; None for equally.
+        sizes: How many entries each column has, ``d_c`` with the sum ``e``.
+
+    Returns:
+        In the same units, ``d_c``.
+
+    Example:
+        >>> import torch
+        >>> seen = torch.tensor([[0.2], [0.4], [0.6], [0.8]])
+        >>> deviations(seen, None, [1]), seen.std()
+        (tensor([0.2582]), tensor(0.2582))
+    """
+    parts = contexts.split(list(sizes), dim=-1)
+    traces = [_trace_and_size(part, weights, 0.25)[0] for part in parts]
+    return contexts.new_tensor(traces).sqrt()
+
+
+def _trace_and_size(
+    contexts: Tensor, weights: Tensor | None, unknown: float
+) -> tuple[float, float]:
+    """The trace of the covariance, and the effective number of contexts."""
+    t = len(contexts)
+    if weights is None:
+        return (contexts.double().var(0).sum().item() if t > 1 else unknown), t
+    size = effective_size(weights)
+    known = size > 1.0 + 1e-9  # else one context has all the weight
+    trace = weighted_variance(contexts, weights).sum().item()
+    return (trace if known else unknown), size
+
+
+RADII: dict[str, ContextRule] = {"spread": SpreadRadius(), "sd": Constant(1.0)}
+"""Radii by name, of sets that measure how far contexts move.
+
+``"sd"`` is a radius by column, the standard deviation of the contexts seen in each."""
+
+Radius: TypeAlias = ContextRule | float | str | ColumnRadii
+"""What the radius of a Wasserstein ball may be."""
+
+# A test compares it with the registry.
+TAKE_COLUMNS = ("wdrbo", "wdrbo_exact", "ec_wdrbo", "ts_wdrbo", "ei_wdrbo")
+"""The recipes whose radius is a distance between contexts."""
+
+
+def as_radius(value: Radius, name: str = "radius") -> ContextRule:
+    r"""The rule of a radius that is a distance between contexts.
+
+    Args:
+        value: A rule or a number, in widths of the context box; a key of ``RADII``; or
+            a radius for each column by name. Of a radius by column, ``"sd"`` among
+            them, the ball has the radius one.
+        name: The user's name for the value, for the error message.
+
+    Returns:
+        The rule.
+
+    Raises:
+        InputDataError: Anything else.
+
+    Example:
+        >>> as_radius("spread")
+        SpreadRadius(scale=1.25)
+        >>> as_radius({"temp": 6})
+        Constant(value=1.0)
+    """
+    if isinstance(value, Mapping):
+        checked(value, name)
+        return Constant(1.0)
+    if isinstance(value, str):
+        if value not in RADII:
+            raise InputDataError(
+                f"`{name}` must be a number, one of {sorted(RADII)}, or a radius for "
+                "each column in its own units, such as {'temp': 6}, got "
+                f"{value!r}.{did_you_mean(value, RADII)}"
+            )
+        return RADII[value]
+    return as_rule(value, name)
+
+
+def as_size(
+    value: Schedule | float | str | ColumnRadii, name: str = "radius"
+) -> Schedule:
+    r"""The schedule of a radius that is no distance between contexts.
+
+    Args:
+        value: A number or a schedule.
+        name: The user's name for the value, for the error message.
+
+    Returns:
+        The schedule.
+
+    Raises:
+        InputDataError: Anything else; of a radius by column or by name the message
+            says which recipes take it.
+
+    Example:
+        >>> as_size(0.2)
+        Constant(value=0.2)
+    """
+    if isinstance(value, (str, Mapping)):
+        raise InputDataError(
+            f"`{name}` must be a number or a Schedule here, got {value!r}: the radius "
+            "of this ambiguity set is no distance between contexts, and has not their "
+            "units. Recipes that take a radius by column or by name are "
+            f"{', '.join(f'`{recipe}`' for recipe in TAKE_COLUMNS)}; by column also "
+            "`dro` with `ambiguity_set=Wasserstein(0.0)`."
+        )
+    return as_schedule(value, name)

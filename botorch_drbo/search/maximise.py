@@ -17,8 +17,7 @@ from botorch_drbo.problem.search_space import SearchSpace
 from botorch_drbo.sampling import sobol
 from botorch_drbo.search.candidates import score
 from botorch_drbo.search.mixed_search import climb
-from botorch_drbo.search.starts import hilltops
-from botorch_drbo.search.unit_cube import InUnitCube
+from botorch_drbo.search.starts import InUnitCube, hilltops
 
 # At a kink L-BFGS-B would spend most of its evaluations on digits that no one needs.
 _LINE_SEARCH = {"maxls": 8, "factr": 1e9}

@@ -19,7 +19,7 @@ from botorch_drbo.problem.feasible import (
     free_space,
 )
 from botorch_drbo.problem.search_space import SearchSpace
-from botorch_drbo.search.unit_cube import InUnitCube
+from botorch_drbo.search.starts import InUnitCube
 
 _HALVINGS = 20  # of the way from a start inside to an end outside
 _MAX_STEPS = 256  # from a value to the next: BoTorch takes no more in a search

@@ -2,12 +2,16 @@
 
 from botorch_drbo.surrogate.base import ModelData, Surrogate
 from botorch_drbo.surrogate.botorch_default import BoTorchDefault
-from botorch_drbo.surrogate.by_name import SURROGATES
-from botorch_drbo.surrogate.edrbo_kernel import KERNELS, EdrboKernel
-from botorch_drbo.surrogate.ensemble_of import EnsembleOf
-from botorch_drbo.surrogate.gaussian_process import GaussianProcess
-from botorch_drbo.surrogate.hyperparameter_draws import HyperparameterDraws
-from botorch_drbo.surrogate.hyperparameters import FixedHyperparameters
+from botorch_drbo.surrogate.by_name import SURROGATES, EnsembleOf
+from botorch_drbo.surrogate.gaussian_process import (
+    EDRBO_KERNELS,
+    EdrboKernel,
+    GaussianProcess,
+)
+from botorch_drbo.surrogate.hyperparameters import (
+    FixedHyperparameters,
+    HyperparameterDraws,
+)
 
 SURROGATES |= {
     "botorch": BoTorchDefault(),
@@ -15,7 +19,7 @@ SURROGATES |= {
     "matern32": GaussianProcess("matern32"),
     "rbf": GaussianProcess("rbf"),
     "hyperparameters": HyperparameterDraws(),
-    "kernels": EnsembleOf([EdrboKernel(kernel) for kernel in KERNELS]),
+    "kernels": EnsembleOf([EdrboKernel(kernel) for kernel in EDRBO_KERNELS]),
 }
 # The four that beat "botorch" on fresh seeds: benchmarks/development/claims_second.md.
 SURROGATES["ensemble"] = EnsembleOf(["botorch", "matern", "rbf", "matern32"])

@@ -1,22 +1,146 @@
-"""Predictions of each outcome by a model that was fitted without its fold."""
+"""Predictions of outcomes by models that have not seen them; noise by near rows."""
 
 from __future__ import annotations
 
 import warnings
-from typing import cast
+from collections.abc import Callable
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import cast, final
 
 import numpy as np
 import torch
+from botorch.cross_validation import loo_cv
+from botorch.exceptions.errors import UnsupportedError
 from botorch.exceptions.warnings import InputDataWarning
+from botorch.models import SingleTaskGP
 from botorch.models.model import Model
+from botorch.models.transforms.outcome import OutcomeTransform, Standardize
 from botorch.posteriors import GPyTorchPosterior
+from gpytorch.likelihoods import FixedNoiseGaussianLikelihood, GaussianLikelihood
+from gpytorch.models import ExactGP
 from scipy.stats import chi2
 from torch import Tensor
 
-from botorch_drbo.posterior.gpytorch_settings import any_variance
+from botorch_drbo.posterior.blocks import any_variance
+from botorch_drbo.posterior.ensemble import members_of
 from botorch_drbo.posterior.mixture import GaussianMixture
+from botorch_drbo.posterior.models import only_model
+from botorch_drbo.posterior.training import refuse_inducing_points, training_system
 from botorch_drbo.surrogate.base import MANY_ROWS, ModelData, Surrogate
-from botorch_drbo.surrogate.leave_one_out import HeldOut
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class HeldOut:
+    r"""What a model says of outcomes that it was not told.
+
+    Attributes:
+        outcomes: As the model sees them, ``t``: in the user's units, unless an outcome
+            transform is not affine.
+        predicted: The mixture for each outcome, noise included, in the same units.
+        fold: Rows of one number were left out together, ``t`` integers.
+        in_units: From these units to the user's, element by element.
+    """
+
+    outcomes: Tensor
+    predicted: GaussianMixture
+    fold: Tensor
+    in_units: Callable[[Tensor], Tensor] = lambda values: values
+
+    @property
+    def standardised(self) -> Tensor:
+        """Residuals, ``t``, in deviations: standard normal if the model is right."""
+        return self.predicted.normal_scores(self.outcomes)
+
+
+def leave_one_out(model: Model) -> HeldOut:
+    r"""Predict every outcome that a model was fitted to from all others.
+
+    .. math:: \mu_{-i} = y_i - \frac{[K^{-1} r]_i}{[K^{-1}]_{ii}}, \qquad
+        \sigma_{-i}^2 = \frac{1}{[K^{-1}]_{ii}}
+
+    with ``K`` the covariance of the outcomes, noise included, and ``r`` the outcomes
+    less the prior mean [RasmussenWilliams2006]_, section 5.4.2, by BoTorch. The
+    hyper-parameters stay those of the fit to all outcomes, so that of few outcomes too
+    much is explained: see ``cross_validated``. Models of an ensemble are mixed.
+
+    Args:
+        model: An exact Gaussian process with a Gaussian likelihood, or an ensemble of
+            those: BoTorch's ``SingleTaskGP``, its fully Bayesian models and others.
+
+    Returns:
+        The predictions.
+
+    Raises:
+        UnsupportedError: A model without a closed form.
+
+    Example:
+        >>> Z = torch.rand(6, 2, dtype=torch.double)
+        >>> left_out = leave_one_out(SingleTaskGP(Z, Z.sum(-1, True)))
+        >>> left_out.standardised.shape
+        torch.Size([6])
+    """
+    members = [closed_form(member) for member in members_of(only_model(model))]
+    transform = getattr(members[0], "outcome_transform", None)
+    affine = transform is None or isinstance(transform, Standardize)
+    columns = []
+    with torch.no_grad():
+        for member in members:
+            found = loo_cv(deepcopy(member).double().eval(), untransform=affine)
+            there = cast(GPyTorchPosterior, found.posterior)
+            parts = (found.observed_Y, there.mean, there.variance)
+            columns.append([part.reshape(len(part), -1).mT for part in parts])
+    outcomes, means, variances = map(torch.cat, zip(*columns, strict=True))
+    predicted = GaussianMixture(means, variances.sqrt())
+    alone = torch.arange(outcomes.shape[-1], device=outcomes.device)
+    if affine:
+        return HeldOut(outcomes[0], predicted, alone)
+
+    def in_units(values: Tensor) -> Tensor:
+        with torch.no_grad():
+            untransformed, _ = cast(OutcomeTransform, transform).untransform(
+                values.unsqueeze(-1)
+            )
+        return untransformed.squeeze(-1)
+
+    return HeldOut(outcomes[0], predicted, alone, in_units)
+
+
+def unit_of(model: SingleTaskGP) -> Tensor:
+    """What one of a model's outcome is in the user's units, ``1 x 1`` or ``S x 1``.
+
+    One for an outcome transform that is not affine.
+    """
+    transform = getattr(model, "outcome_transform", None)
+    if isinstance(transform, Standardize):
+        return transform.stdvs.detach().double().reshape(-1, 1)
+    return model.train_targets.new_ones(1, 1).double()
+
+
+def closed_form(model: Model) -> SingleTaskGP:
+    """The exact Gaussian process that a model is, or the ensemble of those.
+
+    Raises:
+        UnsupportedError: Another model, or one of inducing points: leaving one out has
+            no closed form.
+    """
+    likelihood = getattr(model, "likelihood", None)
+    if (
+        not isinstance(model, ExactGP)
+        or type(likelihood) not in (GaussianLikelihood, FixedNoiseGaussianLikelihood)
+        or not type(model).posterior.__module__.startswith("botorch.")
+    ):
+        raise UnsupportedError(
+            "Leaving one outcome out has a closed form for exact Gaussian processes of "
+            f"BoTorch with Gaussian noise, got a {type(model).__name__} with "
+            f"{type(likelihood).__name__}. Compare the model with outcomes that it was "
+            "not told, or return a SingleTaskGP from the function `model`."
+        )
+    exact = cast(SingleTaskGP, model)
+    refuse_inducing_points(exact)
+    return exact
+
 
 NUM_FOLDS = 5
 _SHUFFLE = 0  # the seed of the order in which sorted rows are dealt to folds
@@ -137,3 +261,79 @@ def overconfidence(residuals: Tensor) -> float:
     """
     smallest = float(chi2.ppf(1.0 - _CONFIDENCE, len(residuals)))
     return max(1.0, (residuals.square().sum().item() / smallest) ** 0.5)
+
+
+_SIGNIFICANCE = 0.05
+
+
+@final
+@dataclass(frozen=True)
+class NearRows:
+    r"""How far outcomes of near rows differ, against what the model expects.
+
+    Attributes:
+        num_pairs: How many pairs were compared.
+        ratio: The root mean square of their differences, in modelled deviations.
+        probability: That of differences so large, if the model is right.
+    """
+
+    num_pairs: int
+    ratio: float
+    probability: float
+
+    @property
+    def noisier(self) -> bool:
+        """Whether the outcomes are noisier than modelled, beyond luck."""
+        return self.probability < _SIGNIFICANCE
+
+
+def near_rows(model: Model) -> NearRows | None:
+    r"""Compare outcomes whose difference is, by the model, mostly noise.
+
+    .. math:: \sum_{(i, j)} \frac{(r_i - r_j)^2}
+        {k_{ii} + k_{jj} - 2 k_{ij} + \sigma_i^2 + \sigma_j^2} \sim \chi^2_m
+
+    over ``m`` pairs of rows, each row in one pair at most, nearest pairs first, where
+    the noise :math:`\sigma_i^2 + \sigma_j^2` is at least half of the denominator:
+    repeated trials, above all. For an ensemble the covariances are averaged.
+
+    Args:
+        model: A model as ``leave_one_out`` takes it.
+
+    Returns:
+        None if there is no such pair.
+
+    Raises:
+        UnsupportedError: A model without a closed form.
+    """
+    kernels, noises, residuals = [], [], []
+    for member in members_of(only_model(model)):
+        exact = closed_form(member)
+        system, unit = training_system(exact), unit_of(exact)
+        kernel = system.covariance - torch.diag_embed(system.noise)
+        kernels.append(unit.square().unsqueeze(-1) * kernel)
+        noises.append(unit.square() * system.noise)
+        residuals.append(unit * system.residual.squeeze(-1))
+    kernel, noise, residual = (
+        torch.cat(parts).mean(0) for parts in (kernels, noises, residuals)
+    )
+    prior = kernel.diagonal()
+    modelled = (prior.unsqueeze(-1) + prior - 2.0 * kernel).clamp_min(0.0)
+    noisy = noise.unsqueeze(-1) + noise
+    t = len(noise)
+    twice = torch.ones_like(noisy, dtype=torch.bool).tril()
+    shares = (modelled / noisy).masked_fill(twice, torch.inf)
+    rows, columns = (shares <= 1.0).nonzero(as_tuple=True)
+    order = shares[rows, columns].argsort(stable=True)
+    free, pairs = set(range(t)), []
+    for i, j in zip(rows[order].tolist(), columns[order].tolist(), strict=True):
+        if i in free and j in free:
+            free -= {i, j}
+            pairs.append((i, j))
+    if not pairs:
+        return None
+    first, second = torch.tensor(pairs).T
+    gaps = (residual[first] - residual[second]).square()
+    total = (gaps / (modelled + noisy)[first, second]).sum().item()
+    num = len(pairs)
+    return NearRows(num, (total / num) ** 0.5, float(chi2.sf(total, num)))

@@ -7,9 +7,8 @@ from typing import cast
 from botorch.models import ModelListGP, SingleTaskGP
 from botorch.models.model import Model
 
-from botorch_drbo.posterior.known_columns import with_known_columns
-from botorch_drbo.posterior.perturbation import with_perturbation
-from botorch_drbo.problem.history import History
+from botorch_drbo.posterior.wrapped import with_known_columns, with_perturbation
+from botorch_drbo.problem.round import History
 from botorch_drbo.problem.search_space import SearchSpace
 from botorch_drbo.surrogate.base import ModelData, Surrogate
 from botorch_drbo.surrogate.botorch_default import BoTorchDefault

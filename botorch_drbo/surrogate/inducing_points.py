@@ -12,7 +12,7 @@ from botorch.models.model import Model
 from gpytorch.kernels import InducingPointKernel, Kernel
 
 from botorch_drbo.posterior.ensemble import each_member
-from botorch_drbo.posterior.inducing_points import inducing_points
+from botorch_drbo.posterior.exact import inducing_points
 from botorch_drbo.surrogate.base import ModelData
 
 MAX_EXACT = 3000

@@ -17,7 +17,7 @@ from typing import Any
 from botorch.exceptions.errors import InputDataError
 
 from botorch_drbo.test_functions.base import RobustTestFunction
-from botorch_drbo.test_functions.problems import PROBLEMS, closed_form
+from botorch_drbo.test_functions.closed_form import PROBLEMS, closed_form
 
 TEST_FUNCTIONS: dict[str, Callable[..., RobustTestFunction]] = {
     name: partial(closed_form, presets) for name, presets in PROBLEMS.items()

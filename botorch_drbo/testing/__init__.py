@@ -5,24 +5,21 @@ They need pytest and hypothesis, installed by the extra ``testing``.
 
 from botorch_drbo.testing._assertions import CONTRACTS as CONTRACTS
 from botorch_drbo.testing.acquisition import (
+    AcquisitionCase,
     AcquisitionContract,
 )
-from botorch_drbo.testing.acquisition_case import AcquisitionCase
-from botorch_drbo.testing.adversaries import (
-    AdversaryCase,
-    AdversaryContract,
-)
-from botorch_drbo.testing.ambiguity_set_case import (
-    AmbiguitySetCase,
-)
 from botorch_drbo.testing.ambiguity_sets import (
+    AmbiguitySetCase,
     AmbiguitySetContract,
 )
-from botorch_drbo.testing.policies import (
+from botorch_drbo.testing.recipes import (
+    AdversaryCase,
+    AdversaryContract,
     PolicyCase,
     PolicyContract,
+    RecipeCase,
+    RecipeContract,
 )
-from botorch_drbo.testing.recipes import RecipeCase, RecipeContract
 
 __all__ = [
     "AcquisitionCase",

@@ -27,7 +27,7 @@ from botorch_drbo.ambiguity import (
 )
 from botorch_drbo.objectives import UncertaintyObjective
 from botorch_drbo.testing import AcquisitionCase, AcquisitionContract
-from botorch_drbo.testing.acquisition_case import C_BOUNDS
+from botorch_drbo.testing.acquisition import C_BOUNDS
 
 Maker = Callable[..., RobustAcquisitionFunction]
 

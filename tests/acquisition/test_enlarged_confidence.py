@@ -30,7 +30,7 @@ from botorch_drbo.acquisition import (
     LipschitzPenalizedUCB,
 )
 from botorch_drbo.ambiguity import FullSimplex, NoAmbiguity, TotalVariation
-from botorch_drbo.confidence.noise import noise_precision
+from botorch_drbo.confidence.information_gain import noise_precision
 from botorch_drbo.objectives import RobustSatisficing, UncertaintyObjective
 from tests.models import UNIT
 

@@ -28,9 +28,9 @@ from botorch_drbo.acquisition import (
 )
 from botorch_drbo.ambiguity import TotalVariation, Wasserstein
 from botorch_drbo.problem import History, SearchSpace
-from botorch_drbo.randomness import derive_seed
 from botorch_drbo.recipes import RECIPES, make_recipe
 from botorch_drbo.recipes.robust_recipe import RobustRecipe
+from botorch_drbo.sampling import derive_seed
 from botorch_drbo.schedules import InverseSquareRoot
 from tests.models import known_model, uniform
 

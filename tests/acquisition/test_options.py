@@ -21,12 +21,12 @@ from botorch_drbo.acquisition import (
     qDistributionallyRobustUCB,
     qLogDistributionallyRobustNoisyExpectedImprovement,
 )
-from botorch_drbo.acquisition.monte_carlo import PathwiseBatchAcquisitionFunction
-from botorch_drbo.acquisition.options import (
+from botorch_drbo.acquisition.inputs import (
     ConfidenceBoundOptions,
     PathOptions,
     PosteriorOptions,
 )
+from botorch_drbo.acquisition.monte_carlo import PathwiseBatchAcquisitionFunction
 from botorch_drbo.ambiguity import TotalVariation
 from botorch_drbo.objectives import UncertaintyObjective
 from tests.models import small_model, uniform

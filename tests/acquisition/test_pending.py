@@ -17,7 +17,7 @@ from botorch_drbo.acquisition import (
     DistributionallyRobustUCB,
     LipschitzPenalizedUCB,
 )
-from botorch_drbo.acquisition.base import RobustAcquisitionFunction
+from botorch_drbo.acquisition.analytic import RobustAcquisitionFunction
 from botorch_drbo.ambiguity import TotalVariation
 from botorch_drbo.objectives import UncertaintyObjective
 from tests.models import UNIT

@@ -19,7 +19,7 @@ from botorch_drbo.acquisition import (
 )
 from botorch_drbo.ambiguity import FullSimplex, TotalVariation
 from botorch_drbo.objectives import UncertaintyObjective
-from botorch_drbo.posterior.perturbation import with_perturbation
+from botorch_drbo.posterior.wrapped import with_perturbation
 from tests.models import known_model, uniform
 
 BETA = 2.25

@@ -14,7 +14,7 @@ from botorch_drbo.acquisition import (
     LipschitzPenalizedUCB,
     RobustAcquisitionFunction,
 )
-from botorch_drbo.acquisition.base import COARSER
+from botorch_drbo.acquisition.analytic import COARSER
 from botorch_drbo.ambiguity import MaximumMeanDiscrepancy, TotalVariation, Wasserstein
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.objectives import UncertaintyObjective

@@ -38,7 +38,7 @@ from botorch_drbo.acquisition import (
 from botorch_drbo.ambiguity import TotalVariation
 from botorch_drbo.objectives import UncertaintyObjective
 from botorch_drbo.posterior.freshness import Snapshot, TrainingData
-from botorch_drbo.posterior.perturbation import with_perturbation
+from botorch_drbo.posterior.wrapped import with_perturbation
 from tests.models import UNIT, ensemble, known_model, uniform
 
 BETA, BALL = 2.25, TotalVariation(0.3)

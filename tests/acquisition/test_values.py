@@ -16,7 +16,7 @@ from botorch.models.transforms.input import AppendFeatures
 from botorch_drbo import ContextSet
 from botorch_drbo.acquisition import DistributionallyRobustUCB, LipschitzPenalizedUCB
 from botorch_drbo.ambiguity import FullSimplex, NoAmbiguity, Wasserstein
-from botorch_drbo.confidence.noise import with_noise_ratio
+from botorch_drbo.confidence.information_gain import with_noise_ratio
 from botorch_drbo.objectives import UncertaintyObjective
 from tests.models import UNIT, known_model, uniform
 

@@ -22,19 +22,18 @@ from botorch.exceptions.warnings import InputDataWarning
 from torch import Tensor
 
 from botorch_drbo import Category, Log, NamedOptimizer, RobustOptimizer
-from botorch_drbo.adversaries.around_contexts import AroundContexts
+from botorch_drbo.adversaries.empirical import AroundContexts
 from botorch_drbo.adversaries.wasserstein import WassersteinBall
 from botorch_drbo.ambiguity import TotalVariation, Wasserstein
-from botorch_drbo.policies.confidence_bound import ConfidenceBound
+from botorch_drbo.policies.bounds import ConfidenceBound
 from botorch_drbo.problem import SearchSpace
-from botorch_drbo.problem.column_radii import in_widths, in_words
+from botorch_drbo.problem.round import in_widths, in_words
 from botorch_drbo.recipes import RECIPES, RobustRecipe
 from botorch_drbo.recommendation.worst_case import worst_case
 from botorch_drbo.schedules import SpreadRadius
-from botorch_drbo.schedules.radius import RADII, TAKE_COLUMNS, as_radius
-from botorch_drbo.schedules.spread import deviations
+from botorch_drbo.schedules.radii import RADII, TAKE_COLUMNS, as_radius, deviations
 from botorch_drbo.surrogate import FixedHyperparameters
-from botorch_drbo.testing.rounds import state_against
+from botorch_drbo.testing.recipes import state_against
 from tests.models import UNIT
 
 NAMES = ("temp", "weather")

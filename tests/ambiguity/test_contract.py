@@ -22,7 +22,7 @@ from botorch_drbo.ambiguity import (
     Wasserstein,
 )
 from botorch_drbo.testing import AmbiguitySetCase, AmbiguitySetContract
-from botorch_drbo.testing.ambiguity_set_case import instance
+from botorch_drbo.testing.ambiguity_sets import instance
 
 
 def line_cost(n: int) -> Tensor:

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from botorch_drbo.ambiguity import SolverStatus, Wasserstein
-from botorch_drbo.ambiguity._line import Line
+from botorch_drbo.ambiguity._transport import Line
 from tests.ambiguity.test_wasserstein import by_linear_programming
 
 

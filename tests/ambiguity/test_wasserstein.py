@@ -12,7 +12,7 @@ from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataErro
 from botorch.exceptions.warnings import BotorchWarning
 from scipy.optimize import linprog
 
-from botorch_drbo.ambiguity import SolverStatus, Wasserstein, _transport_plans
+from botorch_drbo.ambiguity import SolverStatus, Wasserstein, _transport
 from botorch_drbo.ambiguity import wasserstein as module
 from tests.ambiguity.reference import instances, needs_reference
 
@@ -295,7 +295,7 @@ def test_rows_do_not_depend_on_each_other(monkeypatch):
     ball = Wasserstein(0.1, cost)
     together = ball.worst_case(f, p, radius=radius)
     for elements in (1, 70, 2**20):  # one pair at a time, a few, all
-        monkeypatch.setattr(_transport_plans, "_CHUNK_ELEMENTS", {"cpu": elements})
+        monkeypatch.setattr(_transport, "_CHUNK_ELEMENTS", {"cpu": elements})
         for i in range(len(f)):
             alone = ball.worst_case(f[i], p[i], radius=radius[i])
             torch.testing.assert_close(alone.value, together.value[i])
@@ -328,7 +328,7 @@ def test_settled_atoms_are_not_looked_at_again(monkeypatch):
         looked.append(len(row))
         return best(f, cost, lam, row, atom)
 
-    for caller in (module, _transport_plans):
+    for caller in (module, _transport):
         monkeypatch.setattr(caller, "cheapest_target", counted)
     p = torch.full((100,), 0.01, dtype=torch.double)
     robust = Wasserstein(0.05, cost).worst_case(f, p)

@@ -14,7 +14,7 @@ from botorch.exceptions.errors import InputDataError
 from benchmarks.run.config import ConfigError, from_toml
 from benchmarks.run.storage import RunKey, load, run_file, save, stored_rows
 from botorch_drbo.cli.csv_file import CsvFile
-from botorch_drbo.cli.problem_file import read_problem
+from botorch_drbo.cli.problem import read_problem
 from tests.attacks.counted import count, num_cases
 from tests.benchmarks.run.test_storage import HEADER, RUN
 

@@ -28,9 +28,8 @@ from benchmarks.find_optima import (
 )
 from benchmarks.problems import PROBLEMS, make
 from botorch_drbo.test_functions import RobustTestFunction
-from botorch_drbo.test_functions.base import find_optimum
-from botorch_drbo.test_functions.laws import normal_law
-from botorch_drbo.test_functions.problems import unit_bounds
+from botorch_drbo.test_functions.base import find_optimum, normal_law
+from botorch_drbo.test_functions.closed_form import unit_bounds
 from tests.data import FILES, needs
 
 # Relative; four contexts are summed over Sobol points, the portfolios by fewer nodes.

@@ -7,8 +7,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from botorch_drbo.cli.csv_file import CsvFile
-from botorch_drbo.cli.digits import in_digits
+from botorch_drbo.cli.csv_file import CsvFile, in_digits
 from botorch_drbo.space import (
     Category,
     Integer,

@@ -13,7 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 from botorch_drbo import NamedOptimizer
-from botorch_drbo.cli import actions, commands, problem_file
+from botorch_drbo.cli import actions, commands, problem
 from botorch_drbo.cli.commands import app
 
 HEADER = "price,stock,temp,delay,profit,note"
@@ -89,7 +89,7 @@ def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]
 
 
 def test_every_key_has_an_option_and_every_command_takes_it() -> None:
-    assert {*OPTIONS, "outcome"} == set(problem_file._KEYS)
+    assert {*OPTIONS, "outcome"} == set(problem._KEYS)
     named = {command.callback.__name__ for command in app.registered_commands}  # pyright: ignore
     assert named == {*COMMANDS, "init"}
     for command in COMMANDS:

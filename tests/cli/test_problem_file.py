@@ -16,8 +16,8 @@ from typer.testing import CliRunner
 from botorch_drbo.cli import init as init_module
 from botorch_drbo.cli.commands import app
 from botorch_drbo.cli.csv_file import CsvFile
-from botorch_drbo.cli.guess import guess_variable
-from botorch_drbo.cli.problem_file import as_comment, as_key, as_toml, read_problem
+from botorch_drbo.cli.init import guess_variable
+from botorch_drbo.cli.problem import as_comment, as_key, as_toml, read_problem
 from botorch_drbo.space import Category, Continuous, Integer, Log, Ordinal, Variable
 
 FARM = """field,sort,seed rate,dose,nitrogen,rain,soil,runoff,yield,status

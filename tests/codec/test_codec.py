@@ -23,7 +23,7 @@ from botorch_drbo.codec import tags as tags_module
 from botorch_drbo.codec.tags import tag_of
 from botorch_drbo.policies import ConfidenceWidth
 from botorch_drbo.schedules import Constant, Schedule
-from botorch_drbo.schedules.base import Rule
+from botorch_drbo.schedules.radii import Rule
 from botorch_drbo.surrogate import FixedHyperparameters
 
 

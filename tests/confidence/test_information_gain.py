@@ -25,8 +25,10 @@ from gpytorch.kernels import (
 from gpytorch.kernels.kernel import Kernel
 
 from botorch_drbo.confidence import information_gain, maximum_information_gain
-from botorch_drbo.confidence.greedy_variance import GreedyVariance
-from botorch_drbo.confidence.information_gain import model_information_gain
+from botorch_drbo.confidence.information_gain import (
+    GreedyVariance,
+    model_information_gain,
+)
 
 
 def points(n: int, d: int = 2, seed: int = 0) -> torch.Tensor:

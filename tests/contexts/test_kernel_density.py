@@ -11,7 +11,7 @@ from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataErro
 from scipy import stats
 
 from botorch_drbo.contexts import ContextSet
-from botorch_drbo.contexts.kernel_density import BANDWIDTH_FLOOR
+from botorch_drbo.contexts.sources import BANDWIDTH_FLOOR
 from tests.contexts.observed import box, observations
 
 

@@ -9,7 +9,7 @@ from scipy import stats
 
 from benchmarks.problems.laws import complicated_mixture
 from botorch_drbo import ContextSet
-from botorch_drbo.contexts.kernel_density import silverman_bandwidth
+from botorch_drbo.contexts.sources import silverman_bandwidth
 
 RUNS, SIZES = 20, (10, 100, 200, 300)
 NORMALS = ((0.1, 0.02), (0.3, 0.075), (0.4, 0.1), (0.5, 0.1), (0.7, 0.075), (0.8, 0.03))

@@ -9,7 +9,7 @@ import torch
 
 from botorch_drbo.ambiguity import MaximumMeanDiscrepancy
 from botorch_drbo.objectives import RobustSatisficing, UncertaintyObjective
-from botorch_drbo.testing.ambiguity_set_case import instance
+from botorch_drbo.testing.ambiguity_sets import instance
 from tests.ambiguity.test_contract import MEMBERS, smooth_kernel
 from tests.devices.places import on_each_place
 

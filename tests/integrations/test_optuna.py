@@ -34,8 +34,7 @@ from torch import Tensor
 
 from botorch_drbo import ContextSet, NamedOptimizer, RobustOptimizer
 from botorch_drbo.ambiguity import FullSimplex
-from botorch_drbo.integrations._optuna_variables import Columns
-from botorch_drbo.integrations.optuna import RobustSampler, recommend, tell
+from botorch_drbo.integrations.optuna import Columns, RobustSampler, recommend, tell
 from botorch_drbo.space import Category, Continuous, Log, Ordinal, Space
 from tests.products import FEW, each_recipe, one_model
 

@@ -7,7 +7,7 @@ import torch
 from gpytorch.kernels import MaternKernel, RBFKernel, ScaleKernel
 
 from botorch_drbo.kernels.components import kernel_components
-from botorch_drbo.kernels.split_kernel import SplitComponent
+from botorch_drbo.kernels.stationary import SplitComponent
 from tests.models import set_hyperparameters
 
 KERNELS = {

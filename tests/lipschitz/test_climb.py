@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from botorch_drbo.lipschitz import climb
-from botorch_drbo.lipschitz.climb import LogLength, SlopeClimb
+from botorch_drbo.lipschitz import sampled
+from botorch_drbo.lipschitz.sampled import LogLength, SlopeClimb
 
 
 def score(c: Tensor) -> Tensor:
@@ -124,7 +124,7 @@ def test_climbs_to_one_peak_are_one() -> None:
     ends = torch.tensor([[0.1], [0.9], [0.12], [0.5]], dtype=torch.double)
     expected = torch.tensor([2.0, 1.0, 1.9, 0.5], dtype=torch.double)
     height = expected - 0.5
-    assert climb._survivors(height, ends, expected).tolist() == [0, 1]
+    assert sampled._survivors(height, ends, expected).tolist() == [0, 1]
 
 
 def test_the_climb_that_leads_is_not_given_up() -> None:
@@ -132,7 +132,7 @@ def test_the_climb_that_leads_is_not_given_up() -> None:
     ends = torch.tensor([[0.1], [0.9], [0.3], [0.5]], dtype=torch.double)
     expected = torch.tensor([2.0, 1.0, 1.9, 1.5], dtype=torch.double)
     height = torch.tensor([0.2, 0.9, 0.3, 0.1], dtype=torch.double)
-    assert climb._survivors(height, ends, expected).tolist() == [1, 0]
+    assert sampled._survivors(height, ends, expected).tolist() == [1, 0]
 
 
 def test_arrived_is_who_can_win() -> None:
@@ -145,7 +145,7 @@ def test_arrived_is_who_can_win() -> None:
         ([[0.89], [0.9]], [0.99, 1.0], True),  # it goes where the other is
     ):
         here = torch.tensor(ends).double(), torch.tensor(expected).double()
-        assert climb._converged(point, *here) == arrived
+        assert sampled._converged(point, *here) == arrived
 
 
 def test_nothing_is_lost_where_there_is_no_slope() -> None:

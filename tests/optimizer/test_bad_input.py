@@ -11,7 +11,7 @@ import torch
 from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataError
 
 from botorch_drbo.optimizer import RobustOptimizer
-from botorch_drbo.optimizer.checksum import state_checksum
+from botorch_drbo.optimizer.journal import state_checksum
 from botorch_drbo.recipes.random_search import RandomSearch
 
 UNIT = torch.tensor([[0.0, 0.0], [1.0, 1.0]], dtype=torch.double)

@@ -15,7 +15,7 @@ from botorch.exceptions.warnings import BotorchWarning
 
 import botorch_drbo
 from botorch_drbo import RobustOptimizer
-from botorch_drbo.optimizer.checksum import checksum
+from botorch_drbo.optimizer.journal import checksum
 
 
 def test_versions_stand_in_states_and_journals(toy: Any, path: Path) -> None:

@@ -611,7 +611,7 @@ class TestProgress:
         self, toy: Toy, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(
-            "botorch_drbo.optimizer.progress.find_spec", lambda name: None
+            "botorch_drbo.optimizer.evaluations.find_spec", lambda name: None
         )
         opt = toy.make("random")
         with pytest.raises(InputDataError, match="pip install rich"):

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from botorch_drbo import RobustOptimizer
-from botorch_drbo.optimizer.standing import Standing
+from botorch_drbo.optimizer.trials import Standing
 
 UNIT = torch.tensor([[0.0], [1.0]], dtype=torch.double)
 

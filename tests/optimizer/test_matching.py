@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from botorch_drbo.optimizer.events import CheckedTell
-from botorch_drbo.optimizer.matching import match
+from botorch_drbo.optimizer.ledger import match
 from botorch_drbo.optimizer.trials import Trial
 from botorch_drbo.problem import SearchSpace
 

@@ -28,7 +28,7 @@ from botorch_drbo import (
 )
 from botorch_drbo.ambiguity import TotalVariation, Wasserstein
 from botorch_drbo.codec import encode
-from botorch_drbo.optimizer.checksum import state_checksum
+from botorch_drbo.optimizer.journal import state_checksum
 from botorch_drbo.problem import Round
 from botorch_drbo.surrogate import FixedHyperparameters
 from tests.products import FEW

@@ -18,7 +18,7 @@ from botorch_drbo.ambiguity import AmbiguitySet, TotalVariation
 from botorch_drbo.codec.tags import storable
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.objectives import Objective, RobustSatisficing, UncertaintyObjective
-from botorch_drbo.policies.confidence_bound import ConfidenceBound
+from botorch_drbo.policies.bounds import ConfidenceBound
 from botorch_drbo.problem import History, SearchSpace
 from botorch_drbo.recipes import make_recipe, recipe_from_dict
 

@@ -11,9 +11,9 @@ from botorch.exceptions.errors import InputDataError, UnsupportedError
 
 from botorch_drbo import RobustOptimizer
 from botorch_drbo.adversaries.wasserstein import WassersteinBall
-from botorch_drbo.policies.thompson import Thompson
+from botorch_drbo.policies.sampled import Thompson
 from botorch_drbo.recipes import RobustRecipe, make_recipe
-from botorch_drbo.testing.rounds import PRIOR, SMALL
+from botorch_drbo.testing.recipes import PRIOR, SMALL
 
 UNIT = torch.tensor([[0.0], [1.0]], dtype=torch.double)
 OPTIONS: dict[str, Any] = {

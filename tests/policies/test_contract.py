@@ -11,10 +11,10 @@ from botorch.exceptions.errors import UnsupportedError
 
 from botorch_drbo.adversaries import ADVERSARIES
 from botorch_drbo.policies import POLICIES, Policy
-from botorch_drbo.policies.thompson import Thompson
+from botorch_drbo.policies.sampled import Thompson
 from botorch_drbo.recipes import make_recipe
 from botorch_drbo.testing import PolicyCase, PolicyContract
-from botorch_drbo.testing.policies import smaller
+from botorch_drbo.testing.recipes import smaller
 
 # Policies that do not take any adversary: those that they do take.
 TAKEN_BY = {

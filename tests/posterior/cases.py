@@ -24,7 +24,7 @@ from gpytorch.means import LinearMean
 from torch import Tensor
 
 from botorch_drbo.posterior import MarginalPosterior, marginal_posterior
-from botorch_drbo.surrogate.model_inputs import model_inputs
+from botorch_drbo.surrogate.base import model_inputs
 from tests.contracts.view_case import Moments, PosteriorViewCase, model_moments
 from tests.models import UNIT, ensemble, make_inputs, make_model, observations
 

@@ -13,8 +13,8 @@ from botorch.models.transforms.input import (
     Warp,
 )
 
-from botorch_drbo.posterior.affine_inputs import affine_inputs
-from botorch_drbo.posterior.columnwise import column_sources
+from botorch_drbo.posterior.skeleton import column_sources
+from botorch_drbo.posterior.training import affine_inputs
 
 Z = torch.rand(14, 3, dtype=torch.double) * torch.tensor([2.0, 30.0, 0.5]) + 1e4
 

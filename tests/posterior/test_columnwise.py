@@ -14,9 +14,9 @@ from botorch.models.transforms.input import (
 from gpytorch.kernels import RBFKernel
 
 from botorch_drbo.posterior import marginal_posterior
-from botorch_drbo.posterior.columnwise import column_sources, columns_from
-from botorch_drbo.posterior.perturbation import AddedPerturbation
-from botorch_drbo.surrogate.model_inputs import model_inputs
+from botorch_drbo.posterior.skeleton import column_sources, columns_from
+from botorch_drbo.posterior.wrapped import AddedPerturbation
+from botorch_drbo.surrogate.base import model_inputs
 from tests.contracts.view_case import joined, model_moments
 from tests.models import make_model, uniform
 

@@ -15,9 +15,9 @@ from gpytorch.kernels import MaternKernel, ProductKernel, RQKernel, ScaleKernel
 
 from botorch_drbo.posterior import marginal_posterior
 from botorch_drbo.posterior.ensemble import ModelEnsemble
-from botorch_drbo.posterior.joint import joint_moments
-from botorch_drbo.posterior.prior import prior_variance
-from botorch_drbo.surrogate.outcome_units import level_and_unit, scaled_model
+from botorch_drbo.posterior.mixture import joint_moments
+from botorch_drbo.posterior.models import prior_variance
+from botorch_drbo.surrogate.base import level_and_unit, scaled_model
 from tests.models import ensemble, make_model, observations, uniform
 
 X, CONTEXTS = uniform(4, 2, seed=5), uniform(6, 1, seed=6)

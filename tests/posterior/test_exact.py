@@ -16,7 +16,7 @@ from torch import Tensor
 
 from botorch_drbo.posterior import marginal_posterior
 from botorch_drbo.posterior.exact import ExactPosterior
-from botorch_drbo.posterior.explained_variance import ExplainedVariance
+from botorch_drbo.posterior.stationary_moments import ExplainedVariance
 from tests.contracts.view_case import joined, model_moments
 from tests.models import make_inputs, make_model
 

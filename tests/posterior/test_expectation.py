@@ -11,8 +11,8 @@ from botorch.models.transforms import Log, Normalize, Standardize
 from botorch.sampling.pathwise import draw_matheron_paths
 from torch import Tensor
 
-from botorch_drbo.posterior.expectation import _MOST_CONTEXTS, posterior_of_expectation
-from botorch_drbo.posterior.known_columns import with_known_columns
+from botorch_drbo.posterior.mixture import _MOST_CONTEXTS, posterior_of_expectation
+from botorch_drbo.posterior.wrapped import with_known_columns
 from tests.models import ensemble, known_model, uniform
 
 X = torch.tensor([0.3], dtype=torch.double)

@@ -8,8 +8,8 @@ import torch
 from gpytorch.kernels import Kernel, MaternKernel, RBFKernel
 from torch import Tensor
 
-from botorch_drbo.posterior import explained_variance
-from botorch_drbo.posterior.explained_variance import ExplainedVariance
+from botorch_drbo.posterior import stationary_moments
+from botorch_drbo.posterior.stationary_moments import ExplainedVariance
 from tests.models import set_hyperparameters, uniform
 
 T = 60
@@ -60,7 +60,7 @@ def test_one_product_would_be_wrong_where_two_are_taken(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     R, K = inverse_root_and_rows(RBFKernel(), 1e-8, 3.0)
-    monkeypatch.setattr(explained_variance, "_ROUNDING", float("inf"))
+    monkeypatch.setattr(stationary_moments, "_ROUNDING", float("inf"))
     assert error(ExplainedVariance.of(R, 1.0), K) > ALLOWED
 
 
@@ -68,7 +68,7 @@ def test_one_product_would_be_wrong_where_two_are_taken(
 def test_weights_are_half_of_the_derivative(
     largest: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(explained_variance, "_ROUNDING", largest)
+    monkeypatch.setattr(stationary_moments, "_ROUNDING", largest)
     R, K = inverse_root_and_rows(MaternKernel(1.5), 1e-2, 0.5)
     found = ExplainedVariance.of(R, 1.0)
     assert (found.precision is None) == (largest == 0.0)

@@ -29,11 +29,10 @@ from botorch_drbo.posterior import marginal_posterior
 from botorch_drbo.posterior.ensemble import ModelEnsemble
 from botorch_drbo.posterior.exact import ExactPosterior, RowsIntegral
 from botorch_drbo.posterior.factory import Method
-from botorch_drbo.posterior.known_columns import with_known_columns
-from botorch_drbo.posterior.perturbation import with_perturbation
 from botorch_drbo.posterior.product import ProductPosterior
+from botorch_drbo.posterior.wrapped import with_known_columns, with_perturbation
 from botorch_drbo.problem.search_space import Categories
-from botorch_drbo.surrogate.model_inputs import model_inputs
+from botorch_drbo.surrogate.base import model_inputs
 from tests.contracts.view_case import joined
 from tests.models import make_inputs, make_model, uniform
 from tests.posterior.cases import MINUS, PENDING, SETTINGS

@@ -15,7 +15,7 @@ from gpytorch.kernels import (
 from torch import Tensor
 
 from botorch_drbo.posterior import marginal_posterior, product
-from botorch_drbo.posterior.separable_view import SeparableView
+from botorch_drbo.posterior.product import SeparableView
 from botorch_drbo.posterior.view import View
 from tests.contracts.view_case import joined, model_moments
 from tests.models import make_inputs, make_model, uniform

@@ -8,7 +8,7 @@ from botorch.models import SingleTaskGP
 from botorch.models.transforms.input import Normalize
 
 from botorch_drbo.posterior import marginal_posterior
-from botorch_drbo.posterior.known_columns import with_known_columns
+from botorch_drbo.posterior.wrapped import with_known_columns
 from tests.models import uniform
 
 

@@ -19,8 +19,11 @@ from gpytorch.mlls import ExactMarginalLogLikelihood
 from torch import Tensor
 
 from botorch_drbo.posterior import marginal_posterior
-from botorch_drbo.posterior.known_columns import with_known_columns
-from botorch_drbo.posterior.perturbation import AddedPerturbation, with_perturbation
+from botorch_drbo.posterior.wrapped import (
+    AddedPerturbation,
+    with_known_columns,
+    with_perturbation,
+)
 from botorch_drbo.sample_paths import PosteriorPaths
 from tests.models import known_model, uniform
 

@@ -11,7 +11,7 @@ from botorch.models.transforms import Standardize
 from gpytorch.kernels import MaternKernel, ScaleKernel
 from torch import Tensor
 
-from botorch_drbo.posterior.prior import prior_variance
+from botorch_drbo.posterior.models import prior_variance
 from tests.models import ensemble
 
 WEIGHTS = torch.tensor([2.0, -3.0], dtype=torch.double)

@@ -21,11 +21,9 @@ from botorch_drbo.posterior import (
     View,
     marginal_posterior,
     product,
-    product_view,
     skeleton,
 )
-from botorch_drbo.posterior.product_view import ProductView
-from botorch_drbo.posterior.separable_view import SeparableView
+from botorch_drbo.posterior.product import ProductView, SeparableView
 from tests.contracts.view_case import joined, model_moments
 from tests.models import make_inputs, make_model
 
@@ -148,7 +146,7 @@ def test_slopes_are_those_of_the_exact_view(
     kernel: str, d_c: int, interpolated: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also where slopes at a decision's own contexts are cheaper in closed form."""
-    monkeypatch.setattr(product_view, "_FREE_FLOPS", 2**40 if interpolated else 0)
+    monkeypatch.setattr(product, "_FREE_FLOPS", 2**40 if interpolated else 0)
     # With few observations interpolation costs more than the 8 t^2 flops without it.
     model = model_of(kernel, d_c=d_c, t=30 if interpolated else 4)
     X, C = inputs(n=500, d_c=d_c)

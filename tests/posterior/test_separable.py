@@ -6,13 +6,13 @@ import pytest
 import torch
 from torch import Tensor
 
-from botorch_drbo.posterior import explained_variance, separable
-from botorch_drbo.posterior.explained_variance import ExplainedVariance
+from botorch_drbo.posterior import separable, stationary_moments
 from botorch_drbo.posterior.separable import (
     SkeletonSystem,
     coarse_moments,
     separable_moments,
 )
+from botorch_drbo.posterior.stationary_moments import ExplainedVariance
 from tests.models import uniform
 
 B, R, T = 4, 3, 5
@@ -50,7 +50,7 @@ A = uniform(2, B, T, seed=13)
 def form(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     careful = request.param == "two products"
     if careful:
-        monkeypatch.setattr(explained_variance, "_ROUNDING", 0.0)
+        monkeypatch.setattr(stationary_moments, "_ROUNDING", 0.0)
     assert (system().explained.precision is None) == careful
 
 

@@ -13,8 +13,8 @@ from torch import Tensor
 
 from botorch_drbo import ContextSet
 from botorch_drbo.problem import ConstraintData, History, Round, SearchSpace
-from botorch_drbo.problem.column_radii import checked, in_widths, in_words
 from botorch_drbo.problem.feasible import all_decisions
+from botorch_drbo.problem.round import checked, in_widths, in_words
 
 NAN = math.nan
 

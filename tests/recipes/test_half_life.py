@@ -10,7 +10,7 @@ import torch
 from botorch.exceptions.errors import InputDataError
 
 from botorch_drbo import ContextSet
-from botorch_drbo.contexts.forgetting import weighted_variance
+from botorch_drbo.contexts.sources import weighted_variance
 from botorch_drbo.problem import History, SearchSpace
 from botorch_drbo.recipes import (
     RECIPES,
@@ -20,7 +20,7 @@ from botorch_drbo.recipes import (
     recipe_from_dict,
 )
 from botorch_drbo.schedules import InverseSquareRoot, SpreadRadius
-from botorch_drbo.testing.rounds import PRIOR, nothing_fitted
+from botorch_drbo.testing.recipes import PRIOR, nothing_fitted
 from tests.products import FEW, each_recipe, robust_set
 
 UNIT = torch.tensor([[0.0], [1.0]], dtype=torch.double)

@@ -4,12 +4,12 @@ import pytest
 import torch
 from botorch.models import SingleTaskGP
 
-from botorch_drbo.policies.exploration import ConfidenceWidth
+from botorch_drbo.policies.base import ConfidenceWidth
 from botorch_drbo.posterior import marginal_posterior
 from botorch_drbo.posterior.ensemble import ModelEnsemble
-from botorch_drbo.posterior.inducing_points import with_inducing_points
+from botorch_drbo.posterior.exact import with_inducing_points
 from botorch_drbo.problem import History, SearchSpace
-from botorch_drbo.recipes import few_points, make_recipe
+from botorch_drbo.recipes import make_recipe, model_based
 from botorch_drbo.search.candidates import score
 from tests.models import UNIT, make_model
 
@@ -27,15 +27,15 @@ def history(t: int) -> History:
 @pytest.fixture
 def few_rows_are_many(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Ten rows are many, and five points few; and how often they were taken."""
-    monkeypatch.setattr(few_points, "MANY_ROWS", 10)
-    monkeypatch.setattr(few_points, "FEW_POINTS", 5)
+    monkeypatch.setattr(model_based, "MANY_ROWS", 10)
+    monkeypatch.setattr(model_based, "FEW_POINTS", 5)
     taken: list[int] = []
 
     def counted(model: object, num: int) -> object:
         taken.append(num)
         return with_inducing_points(model, num)
 
-    monkeypatch.setattr(few_points, "with_inducing_points", counted)
+    monkeypatch.setattr(model_based, "with_inducing_points", counted)
     return taken
 
 
@@ -47,7 +47,7 @@ def test_the_decision_is_as_good_as_that_of_all_rows(
     observed = history(40)
     x = made.propose(observed, SPACE, seed=0)
     assert few_rows_are_many == [5]
-    monkeypatch.setattr(few_points, "MANY_ROWS", 1000)
+    monkeypatch.setattr(model_based, "MANY_ROWS", 1000)
     expected = made.propose(observed, SPACE, seed=0)
     model = made.fitted(observed, SPACE, uses_contexts=made.uses_contexts)
     acqf = made.exploring(made.state_of(model, observed, SPACE, 0), None)

@@ -15,7 +15,7 @@ from botorch_drbo.problem import History, Round, SearchSpace
 from botorch_drbo.recipes import make_recipe
 from botorch_drbo.recipes.model_based import ModelBasedRecipe
 from botorch_drbo.recommendation.best_decision import incumbents
-from botorch_drbo.recommendation.rivals import rivals_of
+from botorch_drbo.recommendation.stability import rivals_of
 from botorch_drbo.surrogate import FixedHyperparameters
 from tests.models import uniform
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import pytest
 
 from botorch_drbo.recipes import RECIPES, Recipe, RobustRecipe, make_recipe
-from botorch_drbo.recipes.help_text import help_text, option_meanings
+from botorch_drbo.recipes.description import help_text, option_meanings
 from docs.sphinx_parts.recipe_page import page, recipe_page
 
 

@@ -9,16 +9,16 @@ import pytest
 import torch
 from botorch.exceptions.errors import InputDataError, UnsupportedError
 
-from botorch_drbo.adversaries.mmd import MMDBall
+from botorch_drbo.adversaries.kernels import MMDBall
 from botorch_drbo.adversaries.wasserstein import WassersteinBall
 from botorch_drbo.ambiguity import KullbackLeibler
-from botorch_drbo.policies.confidence_bound import ConfidenceBound
-from botorch_drbo.policies.thompson import Thompson
+from botorch_drbo.policies.bounds import ConfidenceBound
+from botorch_drbo.policies.sampled import Thompson
 from botorch_drbo.recipes import RECIPES, RobustRecipe, make_recipe
 from botorch_drbo.recipes.model_based import ModelBasedRecipe
 from botorch_drbo.recipes.table import TABLE
 from botorch_drbo.schedules import InverseSquareRoot
-from botorch_drbo.testing.rounds import PRIOR, SMALL, problem
+from botorch_drbo.testing.recipes import PRIOR, SMALL, problem
 from tests.products import product
 
 

@@ -18,7 +18,7 @@ from botorch_drbo.ambiguity import FullSimplex, NoAmbiguity, Wasserstein
 from botorch_drbo.problem import History, SearchSpace
 from botorch_drbo.recipes import RobustRecipe, make_recipe, recipe_from_dict
 from botorch_drbo.schedules import InverseSquareRoot, SpreadRadius
-from botorch_drbo.surrogate.fitting import minimise_in_logarithms
+from botorch_drbo.surrogate.botorch_default import minimise_in_logarithms
 from tests.products import exploring, product, robust_set
 
 SPACE = SearchSpace(

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from botorch_drbo import Category, ContextSet, Log, NamedOptimizer, Space
-from botorch_drbo.recommendation.beyond_seen import beyond_seen
+from botorch_drbo.recommendation.model_check import beyond_seen
 
 SPACE = Space(
     {"x": (0.0, 1.0)},

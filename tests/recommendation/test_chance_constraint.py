@@ -24,11 +24,11 @@ from botorch_drbo.problem import ConstraintData, History, Round, SearchSpace
 from botorch_drbo.problem.feasible import sample
 from botorch_drbo.recipes import RECIPES, make_recipe
 from botorch_drbo.recipes.model_based import ModelBasedRecipe
-from botorch_drbo.recommendation.best_decision import incumbents
-from botorch_drbo.recommendation.chance_constraint import (
+from botorch_drbo.recommendation.best_decision import (
     ChanceConstraint,
     Effort,
     best_feasible,
+    incumbents,
 )
 from botorch_drbo.search.candidates import score
 from tests.models import UNIT, known_model, uniform

@@ -8,7 +8,7 @@ from botorch.models import SingleTaskGP
 from botorch.models.transforms import Normalize, Standardize
 
 from botorch_drbo.posterior.ensemble import ModelEnsemble
-from botorch_drbo.recommendation.decision_moments import mean_at, moments_at
+from botorch_drbo.recommendation.worst_case import mean_at, moments_at
 
 
 def gp(seed: int) -> SingleTaskGP:

@@ -30,8 +30,7 @@ from botorch_drbo.recommendation import Recommendation
 from botorch_drbo.recommendation.promise import Promise
 from botorch_drbo.surrogate import EnsembleOf, FixedHyperparameters, ModelData
 from botorch_drbo.surrogate.botorch_default import BoTorchDefault
-from botorch_drbo.surrogate.cross_validation import folds
-from botorch_drbo.surrogate.leave_one_out import leave_one_out
+from botorch_drbo.surrogate.cross_validation import folds, leave_one_out
 from tests.models import UNIT, ensemble, uniform
 
 BUDGET = {"num_restarts": 1, "raw_samples": 16, "max_iterations": 10}

@@ -23,7 +23,7 @@ from botorch_drbo import (
     Space,
 )
 from botorch_drbo.recommendation import ModelCheck
-from botorch_drbo.recommendation.numbers import shown
+from botorch_drbo.recommendation.promise import shown
 from botorch_drbo.surrogate import FixedHyperparameters
 from botorch_drbo.surrogate.cross_validation import overconfidence
 from tests.models import UNIT, ensemble, uniform

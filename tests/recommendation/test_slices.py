@@ -9,7 +9,7 @@ from scipy.stats import norm
 
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.problem import SearchSpace
-from botorch_drbo.recommendation.slices import slice_through
+from botorch_drbo.recommendation.importance import slice_through
 from botorch_drbo.space import LinearConstraint, Space
 from tests.models import uniform
 

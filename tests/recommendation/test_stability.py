@@ -12,12 +12,12 @@ from botorch_drbo.adversaries import WorstCaseProblem
 from botorch_drbo.ambiguity import TotalVariation
 from botorch_drbo.problem import ConstraintData, History, SearchSpace
 from botorch_drbo.recipes import make_recipe
-from botorch_drbo.recommendation.rivals import (
+from botorch_drbo.recommendation.stability import (
     _most_dangerous,
     against_rivals,
+    overtaken,
     rivals_of,
 )
-from botorch_drbo.recommendation.stability import overtaken
 from tests.models import UNIT, known_model, uniform
 from tests.products import product
 from tests.surrogate.test_given_model import ensemble

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from botorch_drbo.report.policies import looked_up
+from botorch_drbo.report.findings import looked_up
 from botorch_drbo.space import Category, Continuous, Integer, Log, Ordinal
 
 

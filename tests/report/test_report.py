@@ -15,10 +15,9 @@ from botorch.exceptions.errors import InputDataError
 from botorch.exceptions.warnings import BotorchWarning
 
 from botorch_drbo import Category, Integer, NamedOptimizer, RobustOptimizer, Space
-from botorch_drbo.report import policies, write_report
-from botorch_drbo.report.findings import Findings
+from botorch_drbo.report import findings, write_report
+from botorch_drbo.report.findings import Findings, movement
 from botorch_drbo.report.page import page
-from botorch_drbo.report.reach import movement
 from botorch_drbo.space import LinearConstraint, Log
 from botorch_drbo.surrogate import FixedHyperparameters
 
@@ -43,7 +42,7 @@ def no_window() -> None:
 def few_values() -> Iterator[None]:
     """Two values of a number in a table of decisions: each is a search."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(policies, "_NUM_VALUES", 2)
+        patch.setattr(findings, "_NUM_VALUES", 2)
         yield
 
 

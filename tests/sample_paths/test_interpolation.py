@@ -9,7 +9,7 @@ from gpytorch.kernels import MaternKernel, RBFKernel, ScaleKernel
 from torch import Tensor
 
 from botorch_drbo.sample_paths import PosteriorPaths
-from botorch_drbo.sample_paths.interpolation import interpolation
+from botorch_drbo.sample_paths.posterior_paths import interpolation
 
 
 def fitted(kernel: type = RBFKernel, lengthscale: float = 0.4) -> SingleTaskGP:
@@ -77,6 +77,6 @@ def test_a_sketch_that_missed_a_function_is_not_taken(monkeypatch) -> None:
     """A rank that is too small: the check on other mixtures finds it."""
     x = many(150).squeeze(-1)
     powers = torch.stack([x**k for k in range(5)])
-    name = "botorch_drbo.sample_paths.interpolation.numerical_rank"
+    name = "botorch_drbo.sample_paths.posterior_paths.numerical_rank"
     monkeypatch.setattr(name, lambda *_: 4)
     assert interpolation([powers]) is None

@@ -34,8 +34,8 @@ from gpytorch.means import ConstantMean, LinearMean, Mean, ZeroMean
 
 from botorch_drbo.posterior.ensemble import ModelEnsemble
 from botorch_drbo.sample_paths import PosteriorPaths, sample_paths
-from botorch_drbo.sample_paths.support import supports_paths
-from botorch_drbo.surrogate.model_inputs import model_inputs
+from botorch_drbo.sample_paths.posterior_paths import supports_paths
+from botorch_drbo.surrogate.base import model_inputs
 from tests import models
 from tests.contracts.view_case import joined
 from tests.models import observations, uniform

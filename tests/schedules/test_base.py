@@ -24,7 +24,7 @@ from botorch_drbo.schedules import (
     Schedule,
     WassersteinConfidenceRadius,
 )
-from botorch_drbo.schedules.base import as_schedule
+from botorch_drbo.schedules.radii import as_schedule
 
 SCHEDULES = [
     Constant(2.25),

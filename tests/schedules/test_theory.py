@@ -19,7 +19,7 @@ from botorch_drbo.schedules import (
     SpreadRadius,
     WassersteinConfidenceRadius,
 )
-from botorch_drbo.schedules.base import Rule, as_rule
+from botorch_drbo.schedules.radii import Rule, as_rule
 
 
 def test_json_round_trip() -> None:

@@ -22,7 +22,7 @@ from botorch_drbo.recipes.base import _TAKE_CATEGORIES
 from botorch_drbo.recommendation.worst_case import worst_case
 from botorch_drbo.search.candidates import check_candidates, score
 from botorch_drbo.surrogate import FixedHyperparameters
-from botorch_drbo.surrogate.model_inputs import model_inputs
+from botorch_drbo.surrogate.base import model_inputs
 
 PRIOR = FixedHyperparameters(lengthscale=0.4, noise_variance=1e-3, outputscale=1.0)
 BUDGET = {"num_restarts": 4, "raw_samples": 64, "hyperparameters": PRIOR}

@@ -9,9 +9,8 @@ from botorch.models import SingleTaskGP
 from torch import Tensor
 
 from botorch_drbo.problem.search_space import SearchSpace
-from botorch_drbo.search.candidates import best_of_many, score
+from botorch_drbo.search.candidates import best_apart, best_of_many, score
 from botorch_drbo.search.maximise import Effort, maximise
-from botorch_drbo.search.separation import best_apart
 
 BOUNDS = torch.tensor([[0.0, 0.0], [1.0, 1.0]], dtype=torch.double)
 EFFORT = Effort(num_restarts=4, raw_samples=64, max_iterations=50, seed=0)

@@ -18,7 +18,7 @@ from botorch_drbo.search.mixed_search import (
     _linear_in_cube,
     climb,
 )
-from botorch_drbo.search.unit_cube import InUnitCube
+from botorch_drbo.search.starts import InUnitCube
 from tests.models import small_model
 
 

@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.nn import Module
 
 from botorch_drbo.problem.search_space import SearchSpace
-from botorch_drbo.search.separation import SAME, SEPARATION, best_apart
+from botorch_drbo.search.candidates import SAME, SEPARATION, best_apart
 
 BOX = torch.tensor([[0.0, 100.0], [2.0, 300.0]], dtype=torch.double)
 SPACE = SearchSpace(BOX, torch.tensor([[0.0], [1.0]], dtype=torch.double))

@@ -21,12 +21,12 @@ from botorch_drbo import (
     NamedOptimizer,
     Space,
 )
-from botorch_drbo.adversaries.filling import filling
-from botorch_drbo.optimizer.checksum import state_checksum
+from botorch_drbo.adversaries.base import filling
+from botorch_drbo.optimizer.journal import state_checksum
 from botorch_drbo.problem import SearchSpace
 from botorch_drbo.problem.search_space import check_values, snapped
 from botorch_drbo.search.mixed_search import climb
-from botorch_drbo.search.unit_cube import InUnitCube
+from botorch_drbo.search.starts import InUnitCube
 
 WIDE = 10**8
 SMALL: dict[str, Any] = {"num_initial": 2, "num_restarts": 1, "raw_samples": 16}

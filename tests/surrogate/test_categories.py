@@ -18,9 +18,9 @@ from botorch_drbo import Category, NamedOptimizer, Space
 from botorch_drbo.kernels.components import kernel_components
 from botorch_drbo.posterior import marginal_posterior
 from botorch_drbo.posterior.ensemble import members_of
-from botorch_drbo.posterior.known_columns import with_known_columns
+from botorch_drbo.posterior.wrapped import with_known_columns
 from botorch_drbo.problem import History, SearchSpace
-from botorch_drbo.problem.history import ConstraintData
+from botorch_drbo.problem.round import ConstraintData
 from botorch_drbo.sample_paths.posterior_paths import PosteriorPaths
 from botorch_drbo.surrogate import (
     SURROGATES,

@@ -16,13 +16,13 @@ from botorch_drbo.surrogate import (
     ModelData,
 )
 from botorch_drbo.surrogate.base import Surrogate
+from botorch_drbo.surrogate.by_name import GivenModel
 from botorch_drbo.surrogate.cross_validation import (
     cross_validated,
     folds,
+    leave_one_out,
     overconfidence,
 )
-from botorch_drbo.surrogate.given_model import GivenModel
-from botorch_drbo.surrogate.leave_one_out import leave_one_out
 from tests.models import uniform
 
 pytestmark = pytest.mark.usefixtures("each_fit_is_made")

@@ -20,7 +20,7 @@ from torch.optim import AdamW
 from torch.optim.lr_scheduler import CyclicLR
 
 from botorch_drbo.surrogate import EdrboKernel, ModelData
-from botorch_drbo.surrogate.edrbo_kernel import _adamw
+from botorch_drbo.surrogate.gaussian_process import _adamw
 
 
 def by_torch(target: torch.Tensor, first: torch.Tensor, least: float) -> np.ndarray:

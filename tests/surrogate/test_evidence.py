@@ -14,16 +14,19 @@ from torch.distributions import Gamma as TorchGamma
 from torch.distributions import LogNormal as TorchLogNormal
 
 from botorch_drbo.surrogate.base import ModelData
-from botorch_drbo.surrogate.correlations import (
+from botorch_drbo.surrogate.evidence import (
     RBF,
     Correlation,
+    Family,
+    Flat,
+    Gamma,
+    LogNormal,
+    LogPosterior,
     ProductMatern,
     RadialMatern,
     RationalQuadratic,
 )
-from botorch_drbo.surrogate.evidence import Family, LogPosterior
 from botorch_drbo.surrogate.gaussian_process import model_with
-from botorch_drbo.surrogate.hyperpriors import Flat, Gamma, LogNormal
 from tests.models import uniform
 
 CORRELATIONS = [

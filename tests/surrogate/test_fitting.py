@@ -14,7 +14,7 @@ from gpytorch.kernels import MaternKernel, ScaleKernel
 from gpytorch.mlls import ExactMarginalLogLikelihood
 from torch import Tensor
 
-from botorch_drbo.surrogate.fitting import minimise_in_logarithms
+from botorch_drbo.surrogate.botorch_default import minimise_in_logarithms
 
 
 def data(t: int, noise: float) -> tuple[Tensor, Tensor]:

@@ -18,10 +18,10 @@ from botorch_drbo.surrogate import (
     GaussianProcess,
     HyperparameterDraws,
     ModelData,
-    hyperparameter_draws,
+    hyperparameters,
 )
 from botorch_drbo.surrogate.evidence import LogPosterior
-from botorch_drbo.surrogate.hyperparameter_draws import _root
+from botorch_drbo.surrogate.hyperparameters import _root
 from tests.models import uniform
 
 pytestmark = pytest.mark.usefixtures("each_fit_is_made")
@@ -93,7 +93,7 @@ def test_draws_lie_within_the_ranges(end: str, monkeypatch: pytest.MonkeyPatch) 
     mean = by_quadrature()[0].numpy()
     limits = {"lower": (mean[0], np.inf), "upper": (-np.inf, mean[0])}[end]
     given = [np.array(limits), np.array([-np.inf, np.inf])]
-    monkeypatch.setattr(hyperparameter_draws, "ranges", lambda posterior: given)
+    monkeypatch.setattr(hyperparameters, "ranges", lambda posterior: given)
     many = HyperparameterDraws(num_draws=100, num_proposals=400)
     found = many.draws(posterior, 0.5, np.random.default_rng(0))
     assert (found[:, 0] >= limits[0]).all() and (found[:, 0] <= limits[1]).all()

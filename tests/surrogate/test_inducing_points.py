@@ -28,7 +28,7 @@ from botorch_drbo.surrogate import (
     Surrogate,
 )
 from botorch_drbo.surrogate.botorch_default import BoTorchDefault
-from botorch_drbo.surrogate.leave_one_out import leave_one_out
+from botorch_drbo.surrogate.cross_validation import leave_one_out
 from tests.models import UNIT
 
 pytestmark = pytest.mark.usefixtures("each_fit_is_made")  # each of them warns

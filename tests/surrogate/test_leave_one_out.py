@@ -15,8 +15,8 @@ from torch import Tensor
 
 from botorch_drbo.posterior.ensemble import ModelEnsemble
 from botorch_drbo.posterior.mixture import GaussianMixture
-from botorch_drbo.posterior.perturbation import with_perturbation
-from botorch_drbo.surrogate.leave_one_out import HeldOut, leave_one_out
+from botorch_drbo.posterior.wrapped import with_perturbation
+from botorch_drbo.surrogate.cross_validation import HeldOut, leave_one_out
 from tests.models import (
     ensemble,
     known_model,

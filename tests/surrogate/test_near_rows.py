@@ -8,7 +8,7 @@ from botorch.models import SingleTaskGP
 from botorch.models.transforms import Standardize
 from scipy.stats import chi2
 
-from botorch_drbo.surrogate.near_rows import near_rows
+from botorch_drbo.surrogate.cross_validation import near_rows
 from tests.models import ensemble, member_of, small_model, uniform
 
 Z = torch.tensor([[0.0], [0.0], [0.5], [0.5], [0.501], [0.9]]).double()

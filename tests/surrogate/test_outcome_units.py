@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 
-from botorch_drbo.surrogate.outcome_units import level_and_unit, scaled_model
+from botorch_drbo.surrogate.base import level_and_unit, scaled_model
 
 Y = torch.tensor([[3.0], [5.0], [13.0]], dtype=torch.double)
 Z = torch.tensor([[0.0], [0.5], [1.0]], dtype=torch.double)

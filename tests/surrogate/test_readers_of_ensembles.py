@@ -8,12 +8,12 @@ from botorch.models import SingleTaskGP
 from botorch.sampling.pathwise.utils import get_train_inputs
 
 from botorch_drbo.acquisition import EnlargedConfidenceUCB, LipschitzPenalizedUCB
-from botorch_drbo.adversaries.mmd import context_kernel
-from botorch_drbo.confidence.noise import noise_precision
+from botorch_drbo.adversaries.kernels import context_kernel
+from botorch_drbo.confidence.information_gain import noise_precision
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.policies import ConfidenceWidth
 from botorch_drbo.posterior.ensemble import ModelEnsemble
-from botorch_drbo.posterior.known_columns import with_known_columns
+from botorch_drbo.posterior.wrapped import with_known_columns
 from botorch_drbo.problem import SearchSpace
 from botorch_drbo.sample_paths import PosteriorPaths, sample_paths
 from botorch_drbo.surrogate import SURROGATES, ModelData

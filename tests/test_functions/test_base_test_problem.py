@@ -16,7 +16,7 @@ from torch import Tensor
 
 from benchmarks.problems import PROBLEMS, make
 from botorch_drbo.test_functions import RobustTestFunction
-from botorch_drbo.test_functions.laws import uniform_law
+from botorch_drbo.test_functions.base import uniform_law
 from tests.data import FILES
 from tests.models import uniform
 

@@ -20,9 +20,8 @@ from torch.distributions import Gamma, Independent, MultivariateNormal
 
 from benchmarks.problems import PROBLEMS, make
 from botorch_drbo.test_functions import RobustTestFunction, make_test_function
-from botorch_drbo.test_functions.base import find_optimum
-from botorch_drbo.test_functions.laws import normal_law
-from botorch_drbo.test_functions.problems import ClosedForm
+from botorch_drbo.test_functions.base import find_optimum, normal_law
+from botorch_drbo.test_functions.closed_form import ClosedForm
 from tests.contracts.functions import random_pairs
 
 Array = NDArray[np.float64]

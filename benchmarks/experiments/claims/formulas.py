@@ -5,9 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from botorch_drbo.test_functions.base import Optimum
-from botorch_drbo.test_functions.laws import normal_law
-from botorch_drbo.test_functions.problems import Problem, unit_bounds
+from botorch_drbo.test_functions.base import Optimum, normal_law
+from botorch_drbo.test_functions.closed_form import Problem, unit_bounds
 
 _STEPS = 20  # samples of the controller
 _LARGEST_ERROR = 2.0  # that counts in a step

@@ -23,9 +23,8 @@ from benchmarks.study.cases import INITIAL, check_names
 from benchmarks.study.laws import Law
 from benchmarks.study.play import play
 from botorch_drbo.problem import History, SearchSpace
-from botorch_drbo.randomness import derive_seed
 from botorch_drbo.recipes import Recipe, make_recipe
-from botorch_drbo.sampling import sobol_in_box
+from botorch_drbo.sampling import derive_seed, sobol_in_box
 from botorch_drbo.surrogate.by_name import as_surrogate
 from botorch_drbo.surrogate.fit import fit_outcomes
 

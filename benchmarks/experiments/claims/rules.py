@@ -14,7 +14,7 @@ from botorch_drbo.adversaries import FittedRound, StandardDeviationBox, Wasserst
 from botorch_drbo.ambiguity import Wasserstein
 from botorch_drbo.posterior import View, marginal_posterior
 from botorch_drbo.posterior.ensemble import ModelEnsemble
-from botorch_drbo.posterior.prior import prior_variance
+from botorch_drbo.posterior.models import prior_variance
 from botorch_drbo.problem import History, SearchSpace
 from botorch_drbo.sampling import sobol, sobol_in_box
 

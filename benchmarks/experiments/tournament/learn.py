@@ -15,8 +15,8 @@ from benchmarks.study.cases import INITIAL
 from benchmarks.study.laws import LawOfTheData
 from benchmarks.study.play import play
 from botorch_drbo.problem import History
-from botorch_drbo.randomness import derive_seed
 from botorch_drbo.recipes import Recipe
+from botorch_drbo.sampling import derive_seed
 
 
 @dataclass(frozen=True)

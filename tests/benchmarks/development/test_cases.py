@@ -15,7 +15,7 @@ from benchmarks.development.formulas import PROBLEMS
 from benchmarks.development.truth import truth_of
 from benchmarks.study.samples import CategorySample, PriorSample, Waves
 from benchmarks.study.truth import Scale
-from botorch_drbo.test_functions.problems import ClosedForm
+from botorch_drbo.test_functions.closed_form import ClosedForm
 from tests.data import with_data
 
 CLAIMS = Path("benchmarks/development/claims.md")

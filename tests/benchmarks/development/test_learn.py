@@ -15,8 +15,8 @@ from benchmarks.development.truth import truth_of
 from benchmarks.run.storage import Row
 from benchmarks.study.cases import INITIAL
 from botorch_drbo.problem import History, SearchSpace
-from botorch_drbo.randomness import derive_seed
 from botorch_drbo.recipes import make_recipe, model_based
+from botorch_drbo.sampling import derive_seed
 
 TASK = Task("six_hump_camel", "erbo", "botorch", 0, rounds=10)
 

@@ -34,7 +34,7 @@ from botorch_drbo.ambiguity import Wasserstein
 from botorch_drbo.problem import SearchSpace
 from botorch_drbo.surrogate.by_name import as_surrogate
 from botorch_drbo.surrogate.fit import fit_outcomes
-from botorch_drbo.test_functions.problems import ClosedForm
+from botorch_drbo.test_functions.closed_form import ClosedForm
 
 FOUR = {
     told: [claim for name, claim in LONGER.items() if f", {told} " in name]

@@ -15,8 +15,8 @@ from benchmarks.problems import BOCUProblem, make, objective_regret
 from benchmarks.problems.laws import discretised_normal, grid_side
 from botorch_drbo.ambiguity import MaximumMeanDiscrepancy, TotalVariation
 from botorch_drbo.objectives import UncertaintyObjective
-from botorch_drbo.test_functions.laws import normal_law
-from botorch_drbo.test_functions.problems import (
+from botorch_drbo.test_functions.base import normal_law
+from botorch_drbo.test_functions.closed_form import (
     ClosedForm,
     Problem,
     ackley,

@@ -12,7 +12,7 @@ from botorch.exceptions.errors import InputDataError
 from scipy import stats
 
 from benchmarks.problems.gp_prior import GPPriorSample, _features
-from botorch_drbo.test_functions.laws import normal_law
+from botorch_drbo.test_functions.base import normal_law
 
 
 def se_kernel(first: np.ndarray, second: np.ndarray) -> np.ndarray:

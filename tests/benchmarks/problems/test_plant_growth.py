@@ -11,7 +11,7 @@ from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataErro
 
 from benchmarks.problems import make
 from benchmarks.problems.surrogates import plant_growth
-from botorch_drbo.test_functions.laws import normal_law
+from botorch_drbo.test_functions.base import normal_law
 from tests.data import DATA, needs
 
 REAL = DATA / "plant_growth.npz"

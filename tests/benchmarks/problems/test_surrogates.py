@@ -15,7 +15,7 @@ from gpytorch.means import ConstantMean
 
 from benchmarks.problems import make
 from benchmarks.problems.surrogates import portfolio
-from botorch_drbo.test_functions.laws import normal_law
+from botorch_drbo.test_functions.base import normal_law
 from tests.data import DATA, needs
 
 REAL = DATA / "portfolio.npz"

@@ -16,7 +16,7 @@ from benchmarks.speed.selection import (
     measure_episode,
     measure_maximum_gain,
 )
-from botorch_drbo.confidence.greedy_variance import GreedyVariance
+from botorch_drbo.confidence.information_gain import GreedyVariance
 
 
 def test_from_scratch_is_the_greedy_choice() -> None:

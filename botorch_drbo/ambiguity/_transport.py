@@ -1,0 +1,318 @@
+r"""Transport plans that send each atom to one context, on a line and in general.
+
+With ``C_ij = |a_i - c_j|`` the cheapest target of an atom is the best one to its left
+or the best one to its right,
+
+.. math:: \min_j (f_j + \lambda |a_i - c_j|) = \min\Big(
+    \lambda a_i + \min_{c_j \le a_i} (f_j - \lambda c_j),\
+    -\lambda a_i + \min_{c_j \ge a_i} (f_j + \lambda c_j) \Big),
+
+so that a row of scores takes ``O(n + m)`` operations in place of ``n m``.
+
+The dual of the worst case over a Wasserstein ball is concave and piecewise linear in
+its multiplier,
+
+.. math:: D(\lambda) = \sum_i p_i \min_j (f_j + \lambda C_{ij}) - \lambda \epsilon,
+
+and every choice of a target for each atom is a line above it: its intercept is the mean
+score, its slope the mean cost less the radius [Kelley1960cuttingplane]_.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+_ROUNDING = 8.0  # of the unit roundoff and the largest cost: distances on a line
+_STEEPEST = 1e3  # cost of the whole line over the range of the scores: see `is_safe`
+
+
+@dataclass(frozen=True)
+class Line:
+    """Positions of atoms and candidates on a line.
+
+    Attributes:
+        order: The candidates from left to right, ``m``.
+        positions: Their positions in this order, ``m``.
+        left: The last candidate in this order that is not right of the atom, ``n``.
+        right: The first one that is not left of it, ``n``.
+        atoms: The positions of the atoms, ``n``.
+    """
+
+    order: Tensor
+    positions: Tensor
+    left: Tensor
+    right: Tensor
+    atoms: Tensor
+
+    @classmethod
+    def of(cls, cost: Tensor) -> Line | None:
+        """The line whose distances these are, ``n x m``; None if there is none.
+
+        None too where an atom lies beyond all candidates.
+        """
+        # The candidate farthest from an atom is an end of the line. Distances to two
+        # atoms, the first and the last from there, give the positions of the others.
+        atoms = cost[:, cost[0].argmax()]
+        first, last = atoms.argmin(), atoms.argmax()
+        ahead, behind = atoms[first] + cost[first], atoms[first] - cost[first]
+        misses_ahead = ((atoms[last] - ahead).abs() - cost[last]).abs()
+        misses_behind = ((atoms[last] - behind).abs() - cost[last]).abs()
+        candidates = torch.where(misses_ahead <= misses_behind, ahead, behind)
+        rounding = _ROUNDING * torch.finfo(cost.dtype).eps * cost.max()
+        # One row, which tells a plane from a line, and then all.
+        for rows in (slice(len(cost) // 2, len(cost) // 2 + 1), slice(None)):
+            found = (atoms[rows, None] - candidates).abs()
+            if not bool(((found - cost[rows]).abs() <= rounding).all()):
+                return None
+        positions, order = candidates.sort()
+        left = torch.searchsorted(positions, atoms + rounding, right=True) - 1
+        right = torch.searchsorted(positions, atoms - rounding)
+        if bool((left < 0).any() | (right == len(positions)).any()):
+            return None
+        return cls(order, positions, left, right, atoms)
+
+    def is_safe(self, span: Tensor, lam: Tensor) -> Tensor:
+        """Rows whose sums lose no digits that matter, ``b``.
+
+        ``lambda c_j`` is rounded in units of the whole line, the distance of two near
+        contexts in its own: with so large a multiplier the scores would drown.
+
+        Args:
+            span: The range of the scores, ``b``.
+            lam: The multipliers, ``b``.
+        """
+        return lam * (self.positions[-1] - self.positions[0]) <= _STEEPEST * span
+
+    def targets(self, f: Tensor, lam: Tensor) -> Tensor:
+        """The argmin over ``j`` of ``f_j + lambda C_ij`` for all atoms, ``b x n``.
+
+        Args:
+            f: Scores, ``b x m``.
+            lam: Multipliers, ``b``.
+        """
+        # min_j f_j + lambda |a - c_j| is the lesser of two minima over the candidates
+        # on either side of a: running minima of f_j - lambda c_j from the left, and of
+        # f_j + lambda c_j from the right.
+        scores, reach = f.gather(-1, self.order.expand_as(f)), lam[:, None]
+        moved = reach * self.positions
+        least, before = (scores - moved).cummin(-1)
+        others, after = scores.add_(moved).flip(-1).cummin(-1)
+        left = self.left.expand(len(f), -1)
+        from_end = (len(self.order) - 1 - self.right).expand(len(f), -1)
+        # From left the cost is lambda (a_i - c_j), from right lambda (c_j - a_i).
+        excess = least.gather(-1, left) - others.gather(-1, from_end)
+        is_left = excess + (2.0 * reach) * self.atoms <= 0
+        before, after = before.gather(-1, left), after.gather(-1, from_end)
+        best = torch.where(is_left, before, len(self.order) - 1 - after)
+        return self.order.take(best)
+
+
+_CHUNK_ELEMENTS = {"cpu": 2**16, "cuda": 2**24}  # on the CPU a chunk stays in cache
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """Where each atom goes, all ``b x n``: one cutting plane of the dual per row."""
+
+    target: Tensor
+    score: Tensor
+    cost: Tensor
+
+    def cut(self, p: Tensor) -> tuple[Tensor, Tensor]:
+        """Intercept and slope of the cut, the mean score and cost: ``b`` and ``b``."""
+        return (p * self.score).sum(-1), (p * self.cost).sum(-1)
+
+    def moved(
+        self, f: Tensor, cost: Tensor, lam: Tensor, moving: Tensor, line: Line | None
+    ) -> Assignment:
+        """The cheapest targets at multipliers ``b`` of the atoms that move, ``b x n``.
+
+        The others stay. On a line all atoms together cost less than a few by one.
+        """
+        # Atoms on a line are settled by two running minima, m in place of n m scores;
+        # the others, and rows of steep costs, by a list of all candidates.
+        target, listed = self.target.clone(), moving
+        if line is not None:
+            by_line = moving & line.is_safe(f.amax(-1), lam)[:, None]
+            target = torch.where(by_line, line.targets(f, lam), target)
+            listed = moving & ~by_line
+        row, atom = listed.nonzero(as_tuple=True)
+        if len(row):
+            target[row, atom] = cheapest_target(f, cost, lam[row], row, atom)
+        return _assignment(f, cost, target)
+
+
+@dataclass
+class Bracket:
+    """A cut on either side of the maximum of each row: first that of low ``lambda``.
+
+    Attributes:
+        target: Where atoms go, ``2 x b x n``.
+        score: Their scores there, the same.
+        cost: What that costs, the same.
+        value: The mean scores, ``2 x b``.
+        slope: The mean costs, ``2 x b``.
+        is_open: Whether the maximum has not been found yet, ``b``.
+    """
+
+    target: Tensor
+    score: Tensor
+    cost: Tensor
+    value: Tensor
+    slope: Tensor
+    is_open: Tensor
+
+    @classmethod
+    def of(cls, low: Assignment, high: Assignment, p: Tensor) -> Bracket:
+        """Both cuts of rows ``b x n``."""
+        (low_value, low_slope), (high_value, high_slope) = low.cut(p), high.cut(p)
+        return cls(
+            torch.stack([low.target, high.target]),
+            torch.stack([low.score, high.score]),
+            torch.stack([low.cost, high.cost]),
+            torch.stack([low_value, high_value]),
+            torch.stack([low_slope, high_slope]),
+            torch.ones_like(p[:, 0], dtype=torch.bool),
+        )
+
+    @property
+    def _sides(self) -> tuple[Tensor, ...]:
+        return self.target, self.score, self.cost, self.value, self.slope
+
+    def rows(self, which: Tensor) -> Bracket:
+        """A copy of some of the rows."""
+        target, score, cost, value, slope = (
+            field.index_select(1, which) for field in self._sides
+        )
+        return Bracket(target, score, cost, value, slope, self.is_open[which])
+
+    def put(self, which: Tensor, other: Bracket) -> None:
+        """Write over some of the rows."""
+        for field, new in zip(self._sides, other._sides, strict=True):
+            field.index_copy_(1, which, new)
+
+    def side(self, which: int) -> Assignment:
+        """The cut of low ``lambda``, 0, or of high, 1."""
+        return Assignment(self.target[which], self.score[which], self.cost[which])
+
+    def disagree(self) -> Tensor:
+        """Where the cuts send an atom to different candidates, ``b x n``."""
+        return (self.score[0] != self.score[1]) | (self.cost[0] != self.cost[1])
+
+    def replace(
+        self, high: Tensor, plan: Assignment, value: Tensor, slope: Tensor
+    ) -> None:
+        """Write over one of the cuts of each open row: where ``high``, that one."""
+        # Both cuts of all rows lie in one tensor: one write, wherever it goes.
+        which = self.is_open.nonzero().squeeze(-1)
+        place = which + len(high) * high[which]
+        new = plan.target, plan.score, plan.cost, value, slope
+        for field, values in zip(self._sides, new, strict=True):
+            field.flatten(0, 1).index_copy_(0, place, values.index_select(0, which))
+
+
+def mixed_plan(
+    p: Tensor,
+    radius: Tensor,
+    saturated: Tensor,
+    low: Assignment,
+    high: Assignment,
+    m: int,
+) -> tuple[Tensor, Tensor]:
+    """The mixture of both plans that costs the radius, and its radius derivative."""
+    (_, cost_low), (_, cost_high) = low.cut(p), high.cut(p)
+    zeros = p.new_zeros(len(p), m)
+    # Complementary slackness: at the crossing of two cuts both plans are optimal, and
+    # the mixture that costs exactly the radius is feasible.
+    q_low = zeros.scatter_add(-1, low.target, p)
+    q_high = zeros.scatter_add(-1, high.target, p)
+    # A larger radius moves the share towards the dearer plan, linearly.
+    cost_gap = (cost_low - cost_high).clamp_min(torch.finfo(p.dtype).tiny)
+    share = ((radius - cost_high) / cost_gap).clamp(0.0, 1.0)
+    share = torch.where(saturated, 1.0, share)[:, None]
+    q = share * q_low + (1 - share) * q_high
+    direction = (q_low - q_high) / cost_gap[:, None]
+    return q, torch.where(saturated[:, None], zeros, direction)
+
+
+def cheapest_target(
+    f: Tensor, cost: Tensor, lam: Tensor, row: Tensor, atom: Tensor
+) -> Tensor:
+    """The argmin over ``j`` of ``f[row, j] + lam * cost[atom, j]``, ``k``.
+
+    In chunks that are written over, as fresh memory costs more than the arithmetic.
+    """
+    k, m = len(row), f.shape[-1]
+    # Buffers of one chunk are used again: to allocate them takes as long as to add.
+    size = max(1, min(k, _CHUNK_ELEMENTS.get(f.device.type, 2**24) // m))
+    target = torch.empty(k, dtype=torch.long, device=f.device)
+    scores, costs = f.new_empty(size, m), f.new_empty(size, m)
+    least = f.new_empty(size)
+    for start in range(0, k, size):
+        part = slice(start, min(start + size, k))
+        count = part.stop - start
+        a, c = scores[:count], costs[:count]
+        # f_j + lambda C_ij, for the pairs of row and atom that are asked for.
+        torch.index_select(f, 0, row[part], out=a)
+        torch.index_select(cost, 0, atom[part], out=c)
+        torch.addcmul(a, c, lam[part, None], out=a)
+        torch.min(a, -1, out=(least[:count], target[part]))
+    return target
+
+
+def largest_slope(f: Tensor, cost: Tensor, stay: Assignment, used: Tensor) -> Tensor:
+    """The steepest descent of the score per cost beyond that of staying, ``b``.
+
+    Args:
+        f: Scores, ``b x m``.
+        cost: ``n x m``.
+        stay: Where atoms are as near as they can be, ``b x n``.
+        used: Which atoms have mass, ``b x n``.
+    """
+    # Kantorovich's dual at lambda = the largest slope: from there on nobody moves.
+    # Atoms without weight have no say.
+    has_mass = used.any(0)
+    extra_cost = cost[has_mass] - stay.cost[:1, has_mass].mT  # k x m
+    # Where going is not dearer than staying, `stay` is the better of them already.
+    inverse_cost = torch.where(extra_cost > 0, 1.0 / extra_cost, 0.0)
+    stay_score = torch.where(used, stay.score, 0.0)[:, has_mass]  # no score is < 0
+    size = max(
+        1, _CHUNK_ELEMENTS.get(f.device.type, 2**24) // max(1, inverse_cost.numel())
+    )
+    parts = [
+        (stays.unsqueeze(-1) - row.unsqueeze(-2)).mul_(inverse_cost).flatten(1).amax(-1)
+        for stays, row in zip(stay_score.split(size), f.split(size), strict=True)
+    ]
+    return torch.cat(parts).clamp_min(0.0)
+
+
+def assignment_at_zero(f: Tensor, cost: Tensor) -> Assignment:
+    """The cut at ``lambda = 0``: all atoms go to the cheapest of the lowest scores."""
+    # For lambda just above zero: the lowest score, of equal ones the nearest.
+    lowest = f == f.amin(-1, keepdim=True)  # b x m
+    target = lowest.byte().argmax(-1, keepdim=True).repeat(1, len(cost))
+    tied = lowest.sum(-1, keepdim=True) > 1
+    row, atom = tied.expand(-1, len(cost)).nonzero(as_tuple=True)
+    masked = torch.zeros_like(f).masked_fill_(~lowest, torch.inf)
+    target[row, atom] = cheapest_target(masked, cost, f.new_ones(len(row)), row, atom)
+    return _assignment(f, cost, target)
+
+
+def assignment_at_infinity(f: Tensor, cost: Tensor) -> Assignment:
+    """The cut for large ``lambda``: the lowest score among the nearest candidates."""
+    # For lambda large: the nearest candidate, of equal ones that of the lowest score.
+    nearest = cost <= cost.amin(-1, keepdim=True)  # n x m
+    target = nearest.byte().argmax(-1).repeat(len(f), 1)
+    tied = nearest.sum(-1) > 1
+    row, atom = tied.expand(len(f), -1).nonzero(as_tuple=True)
+    masked = torch.zeros_like(cost).masked_fill_(~nearest, torch.inf)
+    target[row, atom] = cheapest_target(f, masked, f.new_ones(len(row)), row, atom)
+    return _assignment(f, cost, target)
+
+
+def _assignment(f: Tensor, cost: Tensor, target: Tensor) -> Assignment:
+    costs = cost.expand(len(f), -1, -1).gather(-1, target.unsqueeze(-1)).squeeze(-1)
+    return Assignment(target, f.gather(-1, target), costs)

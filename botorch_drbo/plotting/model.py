@@ -1,0 +1,360 @@
+"""Figures of the model: slices, surfaces, its check, the policy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataError
+from matplotlib.axes import Axes
+from matplotlib.ticker import LogLocator, NullLocator, StrMethodFormatter
+from torch import Tensor
+
+from botorch_drbo._validation import check_bounds, check_points
+from botorch_drbo.contexts import ContextSet
+from botorch_drbo.plotting.history import draw_atoms
+from botorch_drbo.plotting.style import COLOURS, as_array, column_of, given_or_new
+from botorch_drbo.recommendation import ModelCheck
+from botorch_drbo.recommendation.importance import Slice
+from botorch_drbo.space import Category, Variable
+
+
+def plot_slice(
+    found: Slice,
+    variable: Variable,
+    ax: Axes | None = None,
+    *,
+    name: str = "decision",
+    outcome: str = "outcome",
+) -> Axes:
+    r"""Draw the expected outcome against one decision variable, the others fixed.
+
+    The line is the mean, the band the interval, the dot the decision itself. Values
+    that the constraints of the decisions forbid are left out.
+
+    Args:
+        found: From ``recommendation.slices.slice_through``.
+        variable: What the variable is: a logarithmic one has a logarithmic axis, and a
+            category bars instead of a line.
+        ax: Where to draw; a new figure if None.
+        name: The label of the horizontal axis, with its unit.
+        outcome: What the outcome is, with its unit.
+
+    Returns:
+        The axes.
+
+    Example:
+        >>> import torch
+        >>> from botorch_drbo.plotting.model import plot_slice
+        >>> from botorch_drbo.space import Continuous
+        >>> v = torch.linspace(0, 1, 5)
+        >>> found = Slice(0, v, v, v - 1, v + 1, v >= 0, index=2, level=0.9)
+        >>> plot_slice(found, Continuous(0, 1), name="price (EUR)").get_xlabel()
+        'price (EUR)'
+    """
+    ax = given_or_new(ax)
+    mean, lower, upper = map(as_array, (found.mean, found.lower, found.upper))
+    allowed = found.allowed.cpu().numpy()
+    mean, lower, upper = (np.where(allowed, v, np.nan) for v in (mean, lower, upper))
+    band = f"{found.level:.0%} interval"
+    if isinstance(variable, Category):
+        positions = np.arange(len(mean))
+        ends = (mean - lower, upper - mean)
+        ax.errorbar(
+            positions, mean, ends, fmt="o", color=COLOURS[0], capsize=4, label=band
+        )
+        ax.set_xticks(positions, variable.choices)
+        ax.margins(x=0.2)
+        own = float(found.index)
+    else:
+        values = np.array(variable.decode(found.values), dtype=float)
+        ax.plot(values, mean, color=COLOURS[0], lw=2.0, label="expected")
+        ax.fill_between(
+            values, lower, upper, color=COLOURS[0], alpha=0.2, linewidth=0, label=band
+        )
+        if variable.logarithmic:
+            _plain_log_scale(ax)
+        ax.margins(x=0.02)
+        own = values[found.index]
+    ax.plot(
+        [own],
+        [mean[found.index]],
+        "s",
+        color=COLOURS[1],
+        markersize=7,
+        zorder=4,
+        linestyle="none",
+        label="recommended",
+    )
+    ax.set(xlabel=name, ylabel=f"expected {outcome}")
+    ax.grid(alpha=0.25)
+    return ax
+
+
+def _plain_log_scale(ax: Axes) -> None:
+    """Ticks at 1, 2 and 5 of each power of ten, written as plain numbers."""
+    ax.set_xscale("log")
+    ax.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    ax.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+    ax.xaxis.set_minor_locator(NullLocator())
+
+
+def plot_surface(
+    function: Callable[[Tensor, Tensor], Tensor],
+    bounds: Tensor,
+    context_bounds: Tensor,
+    ax: Axes | None = None,
+    *,
+    X: Tensor | None = None,
+    C: Tensor | None = None,
+    context_set: ContextSet | None = None,
+    decision: float | None = None,
+    num: int = 101,
+    value_label: str = "f(x, c)",
+) -> Axes:
+    r"""Draw ``f`` over one decision and one context, with the data and the context set.
+
+    The decision runs along the horizontal axis, the context along the vertical one. The
+    context set, if given, stands to the right of the picture with the same vertical
+    axis.
+
+    Args:
+        function: Maps decisions ``N x 1`` and contexts ``N x 1`` to ``N`` (or ``N x
+            1``)
+            values: a test function's ``evaluate``, or a model's posterior mean.
+        bounds: Bounds of the decision, ``2 x 1``.
+        context_bounds: Bounds of the context, ``2 x 1``.
+        ax: Where to draw; a new figure if None.
+        X: Decisions of the observations, ``t x 1``.
+        C: Contexts of the observations, ``t x 1``.
+        context_set: A context set with one context dimension.
+        decision: A decision to mark with a vertical line, e.g. the recommended one.
+        num: Points along each side of the grid.
+        value_label: The text beside the colour bar.
+
+    Returns:
+        The axes of the surface.
+
+    Raises:
+        BotorchTensorDimensionError: More than one decision or context dimension, or
+            ``X`` and ``C`` of different lengths.
+        InputDataError: Only one of ``X`` and ``C``.
+
+    Example:
+        >>> import torch
+        >>> from botorch_drbo.plotting import plot_surface
+        >>> unit = torch.tensor([[0.0], [1.0]])
+        >>> ax = plot_surface(lambda x, c: -((x - c) ** 2), unit, unit, num=11)
+        >>> ax.get_xlabel()
+        'decision x'
+    """
+    check_bounds(bounds, "bounds", num_columns=1)
+    check_bounds(context_bounds, "context_bounds", num_columns=1)
+    if (X is None) != (C is None):
+        raise InputDataError("Give both `X` and `C`, or neither.")
+    if context_set is not None and context_set.dim != 1:
+        raise BotorchTensorDimensionError(
+            f"`context_set` must have one dimension, got {context_set.dim}."
+        )
+    ax = given_or_new(ax)
+    x = torch.linspace(bounds[0].item(), bounds[1].item(), num, dtype=bounds.dtype)
+    c = torch.linspace(
+        context_bounds[0].item(), context_bounds[1].item(), num, dtype=bounds.dtype
+    )
+    grid_c, grid_x = torch.meshgrid(c, x, indexing="ij")  # num x num each
+    with torch.no_grad():
+        values = function(grid_x.reshape(-1, 1), grid_c.reshape(-1, 1))
+    filled = ax.contourf(
+        x.numpy(),
+        c.numpy(),
+        as_array(values.reshape(num, num)),
+        levels=24,
+        cmap="cividis",
+    )
+    if X is not None and C is not None:
+        check_points(X, "X", num_columns=1)
+        check_points(C, "C", num_columns=1)
+        if X.shape[0] != C.shape[0]:
+            raise BotorchTensorDimensionError(
+                f"`X` and `C` must have as many rows, got {X.shape[0]} and "
+                f"{C.shape[0]}."
+            )
+        ax.scatter(
+            as_array(X)[:, 0],
+            as_array(C)[:, 0],
+            s=28,
+            color="white",
+            edgecolors="black",
+            linewidths=0.8,
+            label="observations",
+            zorder=3,
+        )
+    if decision is not None:
+        ax.axvline(decision, color="white", linewidth=3.0, zorder=2)
+        ax.axvline(
+            decision,
+            color=COLOURS[1],
+            linewidth=1.6,
+            zorder=2.1,
+            label="marked decision",
+        )
+    ax.set(xlabel="decision x", xlim=(x[0].item(), x[-1].item()))
+    ax.set(ylabel="context c", ylim=(c[0].item(), c[-1].item()))
+    bar_left = 1.03
+    if context_set is not None:
+        side = ax.inset_axes((1.03, 0.0, 0.2, 1.0), sharey=ax)
+        draw_atoms(context_set, side, context_bounds[:, 0])
+        side.tick_params(labelleft=False)
+        side.set(xlabel="context\ndensity", xticks=[])
+        bar_left = 1.27
+    bar = ax.inset_axes((bar_left, 0.0, 0.045, 1.0))
+    ax.figure.colorbar(filled, cax=bar, label=value_label)
+    if ax.get_legend_handles_labels()[0]:
+        ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2, frameon=False)
+    return ax
+
+
+def plot_model_check(
+    check: ModelCheck, ax: Axes | None = None, *, outcome: str = "outcome"
+) -> Axes:
+    r"""Draw each outcome against its prediction from other rows.
+
+    Dots on the diagonal are predicted exactly. Bars are 95% intervals; outcomes outside
+    their interval, whose bars miss the diagonal, have another colour. The three rows
+    with the largest errors are labelled with the numbers of their trials.
+
+    Args:
+        check: From ``RobustOptimizer.check`` or ``NamedOptimizer.check``.
+        ax: Where to draw; a new figure if None.
+        outcome: The name of the outcome with its unit, for the labels.
+
+    Returns:
+        The axes.
+
+    Example:
+        >>> import torch
+        >>> from botorch_drbo import RobustOptimizer
+        >>> from botorch_drbo.plotting import plot_model_check
+        >>> unit = torch.tensor([[0.0], [1.0]], dtype=torch.double)
+        >>> opt = RobustOptimizer("erbo", unit, unit)
+        >>> X, C = torch.rand(2, 12, 1).double()
+        >>> opt.tell(X, C, -(X - C).square())
+        >>> plot_model_check(opt.check(), outcome="yield (t)").get_ylabel()
+        'yield (t)'
+    """
+    ax = given_or_new(ax)
+    predicted, outcomes = as_array(check.predicted), as_array(check.outcomes)
+    lower, upper = as_array(check.lower), as_array(check.upper)
+    missed = (outcomes < lower) | (outcomes > upper)
+    groups = {
+        "inside the 95% interval": (~missed, COLOURS[0], "o"),
+        "outside": (missed, COLOURS[1], "s"),
+    }
+    for label, (rows, colour, marker) in groups.items():
+        ax.errorbar(
+            predicted[rows],
+            outcomes[rows],
+            # The interval of the outcome, drawn where the prediction stands.
+            xerr=[(predicted - lower)[rows], (upper - predicted)[rows]],
+            fmt=marker,
+            color=colour,
+            markersize=4,
+            linewidth=0.8,
+            label=f"{label}: {int(rows.sum())}",
+        )
+    ends = [min(predicted.min(), outcomes.min()), max(predicted.max(), outcomes.max())]
+    ax.plot(ends, ends, color="0.5", linewidth=1.0, zorder=0)
+    for trial in check.worst:
+        i = check.trials.index(trial)
+        ax.annotate(
+            str(trial),
+            (predicted[i], outcomes[i]),
+            xytext=(4, 4),
+            textcoords="offset points",
+        )
+    ax.set(xlabel=f"{outcome}, predicted from the other rows", ylabel=outcome)
+    ax.set_title(check.words(), fontsize="medium")
+    ax.legend()  # on its own ground: bars are long
+    return ax
+
+
+def plot_policy(
+    contexts: Any,
+    decisions: Any,
+    ax: Axes | None = None,
+    *,
+    column: int | str = 0,
+    decision: int | str = 0,
+    without: float | None = None,
+    labels: tuple[str, str] | None = None,
+) -> Axes:
+    r"""Draw a decision variable against one context variable.
+
+    Args:
+        contexts: ``m x d_c``, the argument of ``RobustOptimizer.policy`` or
+            ``NamedOptimizer.policy``; a tensor or a DataFrame.
+        decisions: ``m x d_x``, its result; of a DataFrame the columns that ``contexts``
+            has as well, and empty ones, are left out.
+        ax: Where to draw; a new figure if None.
+        column: Which context variable, by place or by name.
+        decision: Which decision variable.
+        without: Its value if the context is unknown before the decision, drawn as a
+            dashed line.
+        labels: The labels of both axes with their units; by default the names.
+
+    Returns:
+        The axes.
+
+    Raises:
+        InputDataError: No such column.
+        BotorchTensorDimensionError: Tables of different lengths, or another number of
+            labels.
+
+    Example:
+        >>> import torch
+        >>> from botorch_drbo.plotting import plot_policy
+        >>> c = torch.linspace(0, 1, 5).unsqueeze(-1)
+        >>> ax = plot_policy(c, 10 * c, labels=("demand", "papers ordered"))
+        >>> ax.get_ylabel()
+        'papers ordered'
+    """
+    if labels is not None and len(labels) != 2:
+        raise BotorchTensorDimensionError(
+            f"`labels` must have 2 entries, got {len(labels)}."
+        )
+    if len(contexts) != len(decisions):
+        raise BotorchTensorDimensionError(
+            f"`contexts` and `decisions` must have as many rows, got {len(contexts)} "
+            f"and {len(decisions)}."
+        )
+    if hasattr(contexts, "columns") and hasattr(decisions, "columns"):
+        both = [name for name in contexts.columns if name in decisions.columns]
+        # What was not known of the contexts is an empty column of the policy.
+        decisions = decisions.drop(columns=both).dropna(axis="columns", how="all")
+    seen = column_of(contexts, column, "context c", "contexts")
+    chosen = column_of(decisions, decision, "decision x", "decisions")
+    ax = given_or_new(ax)
+    order = np.argsort(seen.values, kind="stable")
+    ax.plot(
+        seen.values[order],
+        chosen.values[order],
+        color=COLOURS[0],
+        linestyle="-" if seen.categories is None else "none",
+        marker="o",
+        markersize=4,
+        label="context known",
+    )
+    if without is not None:
+        ax.axhline(
+            without, color="black", linestyle=(0, (6, 2)), label="context unknown"
+        )
+        ax.legend(frameon=False)
+    ax.grid(alpha=0.25)
+    for axis, shown in ((ax.xaxis, seen), (ax.yaxis, chosen)):
+        if shown.categories is not None:
+            axis.set_ticks(range(len(shown.categories)), shown.categories)
+    xlabel, ylabel = labels or (seen.name, chosen.name)
+    ax.set(xlabel=xlabel, ylabel=ylabel)
+    return ax
