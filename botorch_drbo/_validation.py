@@ -24,17 +24,7 @@ _Entry = TypeVar("_Entry")
 def check_points(
     points: Tensor, name: str, *, num_columns: int | None = None
 ) -> Tensor:
-    """Return ``points`` if it is a finite floating point ``n x d`` tensor, ``n >= 1``.
-
-    Args:
-        points: The tensor to check.
-        name: How the user knows the argument; it opens the error message.
-        num_columns: The required ``d``, or None for any.
-
-    Raises:
-        InputDataError: Not a tensor, not floating point, NaN or infinite entries.
-        BotorchTensorDimensionError: Not two-dimensional, empty, or wrong ``d``.
-    """
+    """Return ``points`` if it is a finite ``n x d`` float tensor, ``n >= 1``."""
     check_finite(points, name)
     if points.ndim != 2 or points.shape[0] == 0 or points.shape[1] == 0:
         raise BotorchTensorDimensionError(
@@ -72,12 +62,7 @@ def check_finite(values: Tensor, name: str) -> Tensor:
 def check_bounds(
     bounds: Tensor, name: str, *, num_columns: int | None = None
 ) -> Tensor:
-    """Return ``bounds`` if it is a ``2 x d`` tensor, lower bounds below upper bounds.
-
-    Raises:
-        BotorchTensorDimensionError: Not ``2 x d``.
-        InputDataError: Not finite, or a lower bound that is not below its upper bound.
-    """
+    """Return ``bounds`` if it is ``2 x d``, lower bounds below upper bounds."""
     check_points(bounds, name, num_columns=num_columns)
     if bounds.shape[0] != 2:
         raise BotorchTensorDimensionError(
@@ -98,13 +83,7 @@ def rounding(bounds: Tensor, eps: float | Tensor) -> Tensor:
 
     A billionth of a side, or what numbers of the box's size lose by rounding.
 
-    Args:
-        bounds: The box, ``2 x d``.
-        eps: The ``torch.finfo(dtype).eps`` of the coarsest dtype that the numbers have
-            been given in: a number, or ``p x 1`` for ``p`` rows.
-
-    Returns:
-        The distance for each column, ``d`` or ``p x d``.
+    Shapes: ``bounds``: ``2 x d``, ``eps``: ``p x 1``, returns ``p x d``.
     """
     size = bounds.abs().amax(0)
     return torch.maximum(1e-9 * (bounds[1] - bounds[0]), 4 * eps * size)
@@ -119,9 +98,6 @@ def check_inside(points: Tensor, bounds: Tensor, name: str, bounds_name: str) ->
     """Return ``points`` if each row lies in ``bounds``, up to rounding.
 
     Rounding is that of the coarser of the two dtypes.
-
-    Raises:
-        InputDataError: A row lies outside; the message says which, and by how much.
     """
     check_points(points, name, num_columns=bounds.shape[-1])
     slack = rounding(bounds, coarser_eps(points, bounds))
@@ -137,12 +113,7 @@ def check_inside(points: Tensor, bounds: Tensor, name: str, bounds_name: str) ->
 
 
 def check_weights(weights: Tensor, num_points: int, name: str = "weights") -> Tensor:
-    """Return ``weights`` (``... x n``) scaled to sum to one.
-
-    Raises:
-        BotorchTensorDimensionError: The last dimension is not ``num_points``.
-        InputDataError: Not finite, negative, or with a sum of zero.
-    """
+    """Return ``weights`` (``... x n``) scaled to sum to one."""
     check_finite(weights, name)
     if weights.ndim == 0 or weights.shape[-1] != num_points:
         raise BotorchTensorDimensionError(
@@ -174,15 +145,7 @@ def is_finite_number(value: object) -> TypeGuard[float]:
 
 
 def as_numbers(value: object, failure: str) -> Tensor:
-    """Real numbers of any kind as a tensor of their shape, float32 or float64.
-
-    Args:
-        value: Numbers, in lists or arrays.
-        failure: What the user is told of anything else, before what was got.
-
-    Raises:
-        InputDataError: Texts, dates, flags, and complex, masked or missing numbers.
-    """
+    """Real numbers of any kind as a tensor of their shape, float32 or float64."""
     try:
         masked = np.ma.asarray(value)  # of a list as well
     except ValueError as error:  # lists of different lengths
@@ -200,11 +163,7 @@ def as_numbers(value: object, failure: str) -> Tensor:
 
 
 def check_nonnegative(value: float | Tensor, name: str) -> Tensor:
-    """Return ``value`` as a tensor if it is finite and not negative.
-
-    Raises:
-        InputDataError: NaN, infinite or negative.
-    """
+    """Return ``value`` as a tensor if it is finite and not negative."""
     if isinstance(value, bool) or not isinstance(value, (int, float, Tensor)):
         raise InputDataError(
             f"`{name}` must be a number or a tensor, got {type(value).__name__}."
@@ -221,11 +180,7 @@ def check_nonnegative(value: float | Tensor, name: str) -> Tensor:
 
 
 def check_positive(value: float, name: str) -> float:
-    """Return ``value`` as a float if it is a positive finite number.
-
-    Raises:
-        InputDataError: Another type, NaN, infinite, zero or negative.
-    """
+    """Return ``value`` as a float if it is a positive finite number."""
     if not is_number(value) or not 0.0 < float(value) < math.inf:
         raise InputDataError(
             f"`{name}` must be a positive finite number, got {value!r}."
@@ -234,11 +189,7 @@ def check_positive(value: float, name: str) -> float:
 
 
 def check_scalar(value: Tensor, name: str) -> Tensor:
-    """Return a single number as a tensor of its own without dimensions.
-
-    Raises:
-        BotorchTensorDimensionError: More than one number, or none.
-    """
+    """Return a single number as a tensor of its own without dimensions."""
     if value.numel() != 1:
         raise BotorchTensorDimensionError(
             f"`{name}` must be a scalar, got shape {tuple(value.shape)}."
@@ -247,11 +198,7 @@ def check_scalar(value: Tensor, name: str) -> Tensor:
 
 
 def check_count(value: int, name: str, minimum: int = 1) -> int:
-    """Return ``value`` if it is an integer of at least ``minimum``.
-
-    Raises:
-        InputDataError: Another type, or too small.
-    """
+    """Return ``value`` if it is an integer of at least ``minimum``."""
     if isinstance(value, bool) or not isinstance(value, int) or value < minimum:
         raise InputDataError(
             f"`{name}` must be an integer of at least {minimum}, got {value!r}."
@@ -260,11 +207,7 @@ def check_count(value: int, name: str, minimum: int = 1) -> int:
 
 
 def check_choice(value: object, name: str, choices: Iterable[str]) -> None:
-    """Raise unless ``value`` is one of the choices.
-
-    Raises:
-        InputDataError: Anything else.
-    """
+    """Raise unless ``value`` is one of the choices."""
     known = list(choices)
     if value not in known:
         near = did_you_mean(value, known) if isinstance(value, str) else ""
@@ -272,11 +215,7 @@ def check_choice(value: object, name: str, choices: Iterable[str]) -> None:
 
 
 def check_flag(value: object, name: str) -> None:
-    """Raise unless ``value`` is True or False.
-
-    Raises:
-        InputDataError: Anything else.
-    """
+    """Raise unless ``value`` is True or False."""
     if not isinstance(value, bool):
         raise InputDataError(f"`{name}` must be True or False, got {value!r}.")
 
@@ -285,15 +224,7 @@ _CHECK = "check"
 
 
 def option(default: _Entry, check: Callable[[_Entry, str], object]) -> _Entry:
-    """A field of a dataclass with its default, and the check that it has to pass.
-
-    Args:
-        default: The default, which can be shared by all objects.
-        check: Called with the value and the name of the field; it raises an error.
-
-    Returns:
-        The field, which type checkers take for its default.
-    """
+    """A field of a dataclass with its default, and the check that it has to pass."""
     return field(default=default, metadata={_CHECK: check})
 
 
@@ -305,11 +236,7 @@ def check_options(options: object) -> None:
 
 
 def check_new_file(path: Path, name: str) -> None:
-    """Raise where no file can be written; before the work whose result it is.
-
-    Raises:
-        InputDataError: A folder, or a folder that is not there or not to be written in.
-    """
+    """Raise where no file can be written; before the work whose result it is."""
     folder = path.absolute().parent
     wrong = (
         "is a folder"
@@ -331,22 +258,7 @@ def did_you_mean(name: str, choices: Iterable[str]) -> str:
 
 
 class Registry(UserDict[str, _Entry]):
-    r"""Objects by name; an object of another class is an error.
-
-    Args:
-        kind: The class of the objects.
-        entries: The first of them.
-
-    Raises:
-        InputDataError: A class in place of an object of it, or another object, then or
-            when it is registered later.
-
-    Example:
-        >>> numbers = Registry(int, {"one": 1})
-        >>> numbers["two"] = 2
-        >>> sorted(numbers)
-        ['one', 'two']
-    """
+    """Objects by name; an object of another class is an error."""
 
     def __init__(self, kind: type[_Entry], entries: Mapping[str, _Entry]) -> None:
         self._kind = kind

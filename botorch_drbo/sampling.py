@@ -19,18 +19,7 @@ _TURN = RLock()  # blocks may be nested
 
 
 def derive_seed(*entropy: int) -> int:
-    r"""Mix non-negative integers to one seed, the same on every machine.
-
-    Args:
-        entropy: For instance the user's seed, a purpose and a counter.
-
-    Returns:
-        An integer in ``[0, 2**32)``.
-
-    Example:
-        >>> derive_seed(0, 1), derive_seed(0, 1), derive_seed(1, 0)
-        (3964924996, 3964924996, 1835504127)
-    """
+    """Mix non-negative integers to one seed, the same on every machine."""
     return int(np.random.SeedSequence(entropy).generate_state(1)[0])
 
 
@@ -57,10 +46,6 @@ def isolated_rng(seed: int, device: torch.device) -> Iterator[None]:
     the process, as GPyTorch's settings do, so that threads take turns: without that a
     setting of one (that a prior is asked for) would stay for all. Fits and ascents need
     gradients, also where the user has switched them off.
-
-    Args:
-        seed: The seed within the block.
-        device: Its generator is seeded too if it is a CUDA device.
     """
     devices = [device] if device.type == "cuda" else []
     with (
@@ -87,16 +72,7 @@ def sobol(
 ) -> Tensor:
     """Sobol points in the unit cube, zero included.
 
-    Args:
-        num: How many; powers of two are best.
-        dim: The columns.
-        seed: The seed of the scrambling; None to draw it from torch's generator, which
-            is otherwise not used.
-        skip: How many points of the sequence are left out at its start.
-        scramble: False for the sequence itself, which begins at zero.
-
-    Returns:
-        ``num x dim``, float64, on the CPU: multiples of ``2^-30``.
+    Shapes: returns ``num x dim``.
     """
     engine = SobolEngine(dim, scramble=scramble, seed=seed)
     if skip:
@@ -110,14 +86,7 @@ def sobol(
 def sobol_inside(num: int, dim: int, seed: int | None) -> Tensor:
     """Scrambled Sobol points strictly inside the unit cube, for quantile functions.
 
-    Args:
-        num: How many; powers of two are best.
-        dim: The columns.
-        seed: As for ``sobol``.
-
-    Returns:
-        ``num x dim``, float64, on the CPU. Keep them in float64: in float32 a
-        coordinate near one rounds to one, and its normal quantile is infinite.
+    Shapes: returns ``num x dim``.
     """
     # The engine's points are multiples of 2^-30: take the centre of each cell.
     return sobol(num, dim, seed) + 2.0**-31
@@ -128,14 +97,7 @@ def sobol_in_box(
 ) -> Tensor:
     """Scrambled Sobol points in a box.
 
-    Args:
-        num: How many; powers of two are best.
-        bounds: The box, ``2 x d``.
-        seed: As for ``sobol``.
-        skip: How many points of the sequence are left out at its start.
-
-    Returns:
-        ``num x d``, in the dtype and on the device of ``bounds``, never outside it.
+    Shapes: ``bounds``: ``2 x d``, returns ``num x d``.
     """
     lower, upper = bounds
     unit = sobol(num, bounds.shape[-1], seed, skip=skip).to(bounds)

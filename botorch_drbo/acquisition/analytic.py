@@ -131,9 +131,7 @@ class PosteriorAcquisitionFunction(DecisionAcquisitionFunction, ABC):
     def _prepare(self, joint: Tensor | None) -> None:
         """Compute what depends on the model beside the posterior.
 
-        Args:
-            joint: Pending decisions, each with the contexts that stand for its own,
-                ``m * k x d``; None for none.
+        Shapes: ``joint``: ``m * k x d``.
         """
 
     def _pending_contexts(self) -> Tensor:
@@ -301,47 +299,31 @@ class ConfidenceScore(NamedTuple):
 
     .. math:: s = \mu + w \sigma, \qquad
         \nabla s = \nabla \mu + \frac{w}{2 \sigma} \nabla \sigma^2
-
-    Args:
-        width: ``w``: a scalar, or one for each model of an ensemble, ``S``.
-        min_variance: Variances below it count as this, and have no slope.
     """
 
+    # ``w``: a scalar, or one for each model of an ensemble, ``S``.
     width: Tensor
+    # Variances below it count as this, and have no slope.
     min_variance: float
 
     def __call__(self, mean: Tensor, variance: Tensor) -> Tensor:
-        r"""Evaluate the upper bound.
+        """Evaluate the upper bound.
 
-        Args:
-            mean: ``... x n``, of an ensemble ``... x S x n``.
-            variance: The same shape.
-
-        Returns:
-            ``mu + w sigma``, the same shape.
+        Shapes: ``mean``: ``... x n``.
         """
         return mean + self._half(variance)
 
     def lower(self, mean: Tensor, variance: Tensor) -> Tensor:
-        r"""Evaluate the lower bound.
+        """Evaluate the lower bound.
 
-        Args:
-            mean: ``... x n``, of an ensemble ``... x S x n``.
-            variance: The same shape.
-
-        Returns:
-            ``mu - w sigma``, the same shape.
+        Shapes: ``mean``: ``... x n``.
         """
         return mean - self._half(variance)
 
     def slope(self, at: MomentSlopes) -> Tensor:
-        r"""Evaluate the slope of the upper bound in the context.
+        """Evaluate the slope of the upper bound in the context.
 
-        Args:
-            at: Moments ``... x k`` and their slopes ``... x k x d_c``.
-
-        Returns:
-            ``... x k x d_c``.
+        Shapes: ``at``: ``... x k``, returns ``... x k x d_c``.
         """
         sigma = at.variance.clamp_min(self.min_variance).sqrt()
         share = 0.5 * self._width(sigma) * (at.variance > self.min_variance) / sigma

@@ -301,13 +301,6 @@ def log_probability_of_feasibility(mean: Tensor, variance: Tensor) -> Tensor:
     r"""The logarithm of the probability that a normal number is not negative.
 
     .. math:: \log \Phi(\mu / \sigma)
-
-    Args:
-        mean: ``...``.
-        variance: ``...``; where it is zero the number is its mean.
-
-    Returns:
-        ``...``, finite.
     """
     least = torch.finfo(variance.dtype).tiny
     # P(g >= 0) = Phi(mu / sigma); log_ndtr keeps digits in the far tail.

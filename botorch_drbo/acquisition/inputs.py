@@ -28,11 +28,7 @@ from botorch_drbo.posterior.models import some_inputs
 
 
 def check_context_set(context_set: ContextSet) -> ContextSet:
-    """Return the context set.
-
-    Raises:
-        InputDataError: It is none.
-    """
+    """Return the context set."""
     if not isinstance(context_set, ContextSet):
         raise InputDataError(
             f"`context_set` must be a ContextSet, got {type(context_set).__name__}."
@@ -56,10 +52,6 @@ def check_objective(objective: _Objective, context_set: ContextSet) -> _Objectiv
 
     A set that has no distances of its own takes those of the contexts: then a copy of
     the objective has it, and the user's stays as it is.
-
-    Raises:
-        InputDataError: It is no objective.
-        BotorchTensorDimensionError: Its ambiguity set knows other contexts.
     """
     if not isinstance(objective, Objective):
         raise InputDataError(
@@ -76,16 +68,7 @@ def check_objective(objective: _Objective, context_set: ContextSet) -> _Objectiv
 def ambiguity_set_at(
     ambiguity_set: AmbiguitySet, context_set: ContextSet, name: str
 ) -> AmbiguitySet:
-    """Return the set on these contexts, if it fits their number.
-
-    Args:
-        ambiguity_set: The set.
-        context_set: The contexts.
-        name: How the user knows the argument with the set.
-
-    Raises:
-        BotorchTensorDimensionError: The set knows other contexts.
-    """
+    """Return the set on these contexts, if it fits their number."""
     n = context_set.num_points
     ambiguity_set = ambiguity_set.at(context_set.points)
     try:
@@ -100,11 +83,7 @@ def ambiguity_set_at(
 
 
 def check_decision_columns(X: Tensor, d_x: int) -> None:
-    """Raise unless ``X`` holds decisions alone, ``... x d_x``.
-
-    Raises:
-        BotorchTensorDimensionError: Another number of columns.
-    """
+    """Raise unless ``X`` holds decisions alone, ``... x d_x``."""
     if X.shape[-1] != d_x:
         raise BotorchTensorDimensionError(
             f"`X` must have {d_x} columns, the decisions alone, got shape "
@@ -113,16 +92,7 @@ def check_decision_columns(X: Tensor, d_x: int) -> None:
 
 
 def count_inputs(model: Model, given: int | None) -> int:
-    """The columns of the model's raw inputs, before any input transform.
-
-    Args:
-        model: The model.
-        given: The user's ``num_inputs``; None to read it off the model.
-
-    Raises:
-        UnsupportedError: A model that does not tell, or that has a task column.
-        BotorchTensorDimensionError: The model tells another number.
-    """
+    """The columns of the model's raw inputs, before any input transform."""
     if given is not None:
         check_count(given, "num_inputs")
     if any(isinstance(part, MultiTaskGP) for part in model.modules()):
@@ -156,12 +126,7 @@ def _read_off(model: Model) -> int | None:
 def context_columns(
     indices: Sequence[int] | None, num_joint: int, d_c: int
 ) -> tuple[int, ...]:
-    """Non-negative context columns; the last ``d_c`` by default.
-
-    Raises:
-        InputDataError: Not a sequence of integers.
-        BotorchTensorDimensionError: Columns that the model does not have.
-    """
+    """Non-negative context columns; the last ``d_c`` by default."""
     if d_c >= num_joint:
         raise BotorchTensorDimensionError(
             f"The model has {num_joint} inputs and the context set {d_c} columns: no "
@@ -187,95 +152,57 @@ def context_columns(
 
 
 class ContextOptions(TypedDict, total=False):
-    r"""Options of every acquisition function over contexts.
+    """Options of every acquisition function over contexts."""
 
-    Args:
-        context_indices: The model's input columns that hold the context; by default
-            the last ``d_c``.
-        posterior_transform: Combines several outputs into one, or changes the sign.
-            Sample paths take a ``ScalarizedPosteriorTransform`` of one weight: -1
-            minimises.
-        memory_budget: Bytes for the temporaries of posterior and paths.
-    """
-
+    # The model's input columns that hold the context; by default the last ``d_c``.
     context_indices: Sequence[int] | None
+    # Combines several outputs into one, or changes the sign. Sample paths take a
+    # ``ScalarizedPosteriorTransform`` of one weight: -1 minimises.
     posterior_transform: PosteriorTransform | None
+    # Bytes for the temporaries of posterior and paths.
     memory_budget: int
 
 
 class MomentOptions(ContextOptions, total=False):
-    r"""Options of what follows from moments: those of ``ContextOptions``, and these.
+    """Options of what follows from moments: those of ``ContextOptions``, and these."""
 
-    Args:
-        num_pending_contexts: The number of contexts that represent the unknown context
-            of each pending decision.
-        num_inputs: The number of columns of ``[x, c]``, for a model that does not state
-            it.
-        method: How moments are computed; see ``marginal_posterior``.
-    """
-
+    # The number of contexts that represent the unknown context of each pending
+    # decision.
     num_pending_contexts: int
+    # The number of columns of ``[x, c]``, for a model that does not state it.
     num_inputs: int | None
+    # How moments are computed; see ``marginal_posterior``.
     method: Method
 
 
 class PosteriorOptions(MomentOptions, total=False):
-    r"""Options of bounds of a posterior: those of ``MomentOptions``, and one more.
+    """Options of bounds of a posterior: those of ``MomentOptions``, and one more."""
 
-    Args:
-        X_pending: Decisions ``m x d_x`` that are being evaluated.
-    """
-
+    # Decisions ``m x d_x`` that are being evaluated.
     X_pending: Tensor | None
 
 
 class ConfidenceBoundOptions(PosteriorOptions, total=False):
-    r"""Keyword options of every confidence bound.
+    """Keyword options of every confidence bound."""
 
-    Args:
-        misspecification: The largest difference between the outcome and a function that
-            the model can represent, in the units of y; see ``EnlargedConfidenceUCB``.
-
-    Example:
-        >>> from botorch_drbo.acquisition.inputs import ConfidenceBoundOptions
-        >>> options: ConfidenceBoundOptions = {"method": "exact", "misspecification": 1}
-        >>> sorted(options)
-        ['method', 'misspecification']
-    """
-
+    # The largest difference between the outcome and a function that the model can
+    # represent, in the units of y; see ``EnlargedConfidenceUCB``.
     misspecification: float | Tensor
 
 
 class PathOptions(ContextOptions, total=False):
-    r"""Keyword options of every average over sample paths.
+    """Keyword options of every average over sample paths."""
 
-    Args:
-        num_paths: The number of sample paths ``S``.
-        num_features: Random features of each path's prior part.
-        seed: The seed of the paths; None draws one from torch's generator.
-
-    Example:
-        >>> from botorch_drbo.acquisition.inputs import PathOptions
-        >>> options: PathOptions = {"num_paths": 16, "seed": 0}
-        >>> sorted(options)
-        ['num_paths', 'seed']
-    """
-
+    # The number of sample paths ``S``.
     num_paths: int
+    # Random features of each path's prior part.
     num_features: int
+    # The seed of the paths; None draws one from torch's generator.
     seed: int | None
 
 
 def with_options(kind: type) -> inspect.Signature:
-    """The signature of a class that hands ``**options`` on to the one above, with them.
-
-    Args:
-        kind: A class with a constructor of its own.
-
-    Returns:
-        Its own parameters, and in place of ``**options`` the keywords of the class
-        above that it does not name itself.
-    """
+    """The signature of a class that hands ``**options`` on, with them."""
     _, *own = inspect.signature(kind.__init__).parameters.values()
     if not own or own[-1].kind is not inspect.Parameter.VAR_KEYWORD:
         return inspect.Signature(own)

@@ -296,11 +296,7 @@ PenaltyOver = Literal["decision", "batch"]
 
 
 def check_penalty(penalty: float, penalty_over: str) -> None:
-    """Raise if this is no weight, or no way to take the penalty.
-
-    Raises:
-        InputDataError: A negative weight, or another word.
-    """
+    """Raise if this is no weight, or no way to take the penalty."""
     check_nonnegative(penalty, "penalty")
     check_choice(penalty_over, "penalty_over", get_args(PenaltyOver))
 

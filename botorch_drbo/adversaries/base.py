@@ -50,14 +50,12 @@ class GroundMetric:
     by ``r_j`` in the column ``j`` alone uses all of it, and so does it to change the
     category of a share ``r_j``. In a column of radius zero no mass moves (but a
     millionth of it).
-
-    Attributes:
-        space: The contexts.
-        radii: The radius of each column in widths of its bounds, ``d_c``; None for
-            distances in widths.
     """
 
+    # The contexts.
     space: SearchSpace
+    # The radius of each column in widths of its bounds, ``d_c``; None for distances in
+    # widths.
     radii: Tensor | None = None
 
     @property
@@ -83,14 +81,10 @@ class GroundMetric:
         return torch.linalg.vector_norm(1.0 / self.radii[moving]).item()
 
     def distances(self, first: Tensor, second: Tensor) -> Tensor:
-        r"""The formula of the class.
+        """The formula of the class.
 
-        Args:
-            first: Contexts, ``... a x d_c``.
-            second: Contexts, ``... b x d_c``.
-
-        Returns:
-            ``... a x b``.
+        Shapes: ``first``: ``... a x d_c``, ``second``: ``... b x d_c``, returns ``... a
+        x b``.
         """
         space = self.space
         if self.radii is None:
@@ -102,11 +96,7 @@ class GroundMetric:
         return torch.cdist(a, b, compute_mode="donot_use_mm_for_euclid_dist")
 
     def words(self, radius: float) -> str:
-        r"""How far a ball of this radius reaches, for people.
-
-        Args:
-            radius: That of the ball.
-        """
+        """How far a ball of this radius reaches, for people."""
         space = self.space
         if self.radii is not None:
             return f"{in_words(self.radii.tolist(), space)} (Wasserstein)"
@@ -124,14 +114,7 @@ def on_fibres(
     A fibre is what is left of the box where these columns have the values of one of the
     contexts. Each takes its turn of the sample.
 
-    Args:
-        contexts: Those with mass, ``n x d_c``.
-        sample: Contexts of the whole box, ``m x d_c``.
-        fixed: The columns.
-        num: How many are wanted in all; each fibre has a few at least.
-
-    Returns:
-        ``k x d_c``.
+    Shapes: ``contexts``: ``n x d_c``, ``sample``: ``m x d_c``, returns ``k x d_c``.
     """
     columns = list(fixed)
     moving = [j for j in range(contexts.shape[-1]) if j not in fixed]
@@ -339,12 +322,7 @@ def with_unlisted(contexts: ContextSet, others: Tensor) -> ContextSet:
 
 
 def listed(problem: WorstCaseProblem, seed: int) -> Tensor:
-    """The contexts of a problem, and those that fill its box beside them, ``m x d_c``.
-
-    Args:
-        problem: The ball, and where its adversary may go.
-        seed: The seed of the Sobol points.
-    """
+    """The contexts of a problem, and those that fill its box, ``m x d_c``."""
     given = problem.contexts.points
     if problem.box is None or problem.fills_box:
         return given
@@ -491,18 +469,9 @@ def reference_contexts(
     reference: ContextSet | None,
     half_life: float | None,
 ) -> ContextSet:
-    r"""The given reference distribution, or else the empirical one; without a model.
+    """The given reference distribution, or else the empirical one; without a model.
 
-    Args:
-        seen: The contexts that the world has shown, ``m x d_c``.
-        space: The boxes of decisions and contexts.
-        reference: The context distribution if it is known; None to estimate it.
-        half_life: The number of further contexts after which the weight of a context is
-            halved; None for equal weights.
-
-    Raises:
-        InputDataError: There is neither, or it lies outside the box.
-        BotorchTensorDimensionError: A reference of other contexts.
+    Shapes: ``seen``: ``m x d_c``.
     """
     if reference is None:
         if len(seen) == 0:

@@ -290,25 +290,14 @@ def context_kernel(
     contexts: Tensor,
     columns: Sequence[int] | None = None,
 ) -> Between:
-    r"""The model's kernel between contexts at one decision, scaled to variance one.
+    """The model's kernel between contexts at one decision, scaled to variance one.
 
     For a product of a kernel in ``x`` and one in ``c``, as BoTorch's default kernel is,
     this is the kernel in ``c``, whatever the decision. For an ensemble it is the mean
     of the kernels; of a ``ModelEnsemble`` that of the members' kernels, each scaled to
     variance one.
 
-    Args:
-        model: A model of decision and context.
-        space: Its centre is the decision.
-        contexts: Where the variance is one in the mean, ``n x d_c``.
-        columns: Where the model has each column of ``[x, c]``; None for in this order.
-
-    Returns:
-        A function of contexts ``... a x d_c`` and ``... b x d_c`` that returns the
-        kernel matrix, ``... a x b``, float64.
-
-    Raises:
-        UnsupportedError: A model without a kernel.
+    Shapes: ``contexts``: ``n x d_c``, returns ``... a x d_c``.
     """
     if isinstance(model, ModelEnsemble):
         kernels = [context_kernel(m, space, contexts, columns) for m in model.members]

@@ -25,35 +25,29 @@ _DENSE_SHARE = 0.75  # share of the atoms from which on a submatrix does not pay
 
 @dataclass(frozen=True)
 class Kernel:
-    """A kernel matrix on differences of distributions, which sum to zero.
+    """A kernel matrix on differences of distributions, which sum to zero."""
 
-    Attributes:
-        factor: ``n x r``, orthogonal columns whose sums are zero.
-        white: ``n x r``, the transposed pseudo-inverse of ``factor``.
-        matrix: ``factor factor'``, plus a multiple of the matrix of ones.
-        inverse: ``white white'`` if that has correct digits, else None.
-    """
-
+    # ``n x r``, orthogonal columns whose sums are zero.
     factor: Tensor
+    # ``n x r``, the transposed pseudo-inverse of ``factor``.
     white: Tensor
+    # ``factor factor'``, plus a multiple of the matrix of ones.
     matrix: Tensor
+    # ``white white'`` if that has correct digits, else None.
     inverse: Tensor | None
 
 
 @dataclass
 class Pivoted:
-    """The ends of all rows, exact where ``settled``.
+    """The ends of all rows, exact where ``settled``."""
 
-    Attributes:
-        q: Weights, ``b x n``, perhaps below zero by rounding.
-        u: The dual point, ``b x r``; its length is the multiplier.
-        direction: ``dq / d radius``, ``b x n``.
-        settled: Whether the last closed form confirmed its own guess, ``b``.
-    """
-
+    # Weights, ``b x n``, perhaps below zero by rounding.
     q: Tensor
+    # The dual point, ``b x r``; its length is the multiplier.
     u: Tensor
+    # ``dq / d radius``, ``b x n``.
     direction: Tensor
+    # Whether the last closed form confirmed its own guess, ``b``.
     settled: Tensor
 
 
@@ -68,15 +62,8 @@ def pivot(
 ) -> Pivoted:
     """Find ``min { q.f : q in the simplex, |factor' (q - p)| <= radius }``.
 
-    Args:
-        f: Scores, ``b x n``, each row with minimum zero and maximum one.
-        p: Reference weights, ``b x n``, each row sums to one.
-        radius: Positive, ``b x 1``.
-        active: A guess of the active set, the atoms that carry mass, ``b x n``.
-        kernel: The kernel of all rows.
-        one_by_one: Whether a round exchanges one atom and not all (single principal
-            pivoting). For few atoms that are nearly the right ones, however alike the
-            kernel finds them.
+    Shapes: ``f``: ``b x n``, ``p``: ``b x n``, ``radius``: ``b x 1``, ``active``: ``b x
+    n``.
     """
     factor = kernel.factor
     # What a row is left with that never settles; the caller looks at `settled`.

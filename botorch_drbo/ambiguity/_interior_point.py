@@ -54,16 +54,13 @@ class _Iterate:
 
 @dataclass(frozen=True)
 class Optimum:
-    """The ends of all rows: ``q`` and ``u`` bound the value from above and below.
+    """The ends of all rows: ``q`` and ``u`` bound the value from above and below."""
 
-    Attributes:
-        q: A point of the simplex, ``b x n``, perhaps a little outside the ball.
-        u: The dual point, ``b x r``; its length is the multiplier.
-        direction: ``dq / d radius``, ``b x n``.
-    """
-
+    # A point of the simplex, ``b x n``, perhaps a little outside the ball.
     q: Tensor
+    # The dual point, ``b x r``; its length is the multiplier.
     u: Tensor
+    # ``dq / d radius``, ``b x n``.
     direction: Tensor
 
 
@@ -118,24 +115,15 @@ def minimise(
     early: float = EARLY,
     tolerance: float = TOLERANCE,
 ) -> Optimum:
-    r"""Solve ``min { q.f : q in the simplex, |factor' (q - p)| <= radius }``.
+    """Solve ``min { q.f : q in the simplex, |factor' (q - p)| <= radius }``.
 
     With ``u`` in ``R^r`` the dual is ``max_u min_i (f + L u)_i - p' L u - radius |u|``.
     Both sides are followed along the central path; any ``q`` of the simplex and any
     ``u`` bound the value (weak duality), and each row keeps the pair with the smallest
     duality gap.
 
-    Args:
-        f: Scores, ``b x n``, each row with minimum zero and maximum one.
-        p: Reference weights, ``b x n``, each row sums to one.
-        factor: ``n x r`` with ``r >= 1``, shared by the rows.
-        radius: Positive, ``b x 1``.
-        early: Duality gap after which the polish is tried.
-        tolerance: Duality gap of a solved row.
-
-    Returns:
-        The best pair of each row. Nothing is promised about its gap: the caller bounds
-        the value with it.
+    Shapes: ``f``: ``b x n``, ``p``: ``b x n``, ``factor``: ``n x r``, ``radius``: ``b x
+    1``.
     """
     normal = _NormalMatrix(factor, len(f))
     # Start: equal weights; y at most half way to the border of its cone; no multiplier

@@ -50,14 +50,11 @@ _ACTIVE_WEIGHT = 1e-9  # weight from which on an atom is in the active set
 
 @dataclass(frozen=True)
 class WarmStart:
-    """Active sets of problems that were solved, by their scores.
+    """Active sets of problems that were solved, by their scores."""
 
-    Attributes:
-        f: Scores from zero to one, ``b x n``.
-        active: The atoms that carried mass, ``b x n``.
-    """
-
+    # Scores from zero to one, ``b x n``.
     f: Tensor
+    # The atoms that carried mass, ``b x n``.
     active: Tensor
 
     @classmethod
@@ -81,20 +78,17 @@ class WarmStart:
 
 
 class Answers(NamedTuple):
-    """What a method finds for each row.
+    """What a method finds for each row."""
 
-    Attributes:
-        q: Weights, ``b x n``.
-        multiplier: Of the radius, ``b x 1``.
-        gradient: In the reference weights, ``b x n``.
-        direction: The derivative of ``q`` in the radius, ``b x n``.
-        gap: What is proved, ``b x 1``: infinite where the method failed.
-    """
-
+    # Weights, ``b x n``.
     q: Tensor
+    # Of the radius, ``b x 1``.
     multiplier: Tensor
+    # In the reference weights, ``b x n``.
     gradient: Tensor
+    # The derivative of ``q`` in the radius, ``b x n``.
     direction: Tensor
+    # What is proved, ``b x 1``: infinite where the method failed.
     gap: Tensor
 
     def open_above(self, tolerance: float) -> Tensor:
@@ -399,14 +393,11 @@ class CentredKernel(Module):
     all, ``r = n - 1``, the jitter is in the eigenvalues ``s``, and the rest is zero. Or
     they are those of the smooth part ``K`` alone, which has few: then the rest is the
     jitter, and products cost ``n r`` in place of ``n^2``.
-
-    Attributes:
-        factor: ``F``, ``n x r``.
-        spectrum: ``s``, ``r``, falling.
-        rest: A number.
     """
 
+    # ``F``, ``n x r``.
     factor: Tensor
+    # ``s``, ``r``, falling.
     spectrum: Tensor
 
     def __init__(self, factor: Tensor, spectrum: Tensor, rest: float) -> None:

@@ -18,12 +18,7 @@ def ranked(scores: Tensor, *, descending: bool = False) -> tuple[Tensor, Tensor]
 
     Equal scores keep no particular order, but always the same one.
 
-    Args:
-        scores: ``... x n``.
-        descending: The highest score first.
-
-    Returns:
-        The sorted scores and where each came from, both ``... x n``.
+    Shapes: ``scores``: ``... x n``, returns ``... x n``.
     """
     if not _device.on_cpu(scores):
         return scores.sort(dim=-1, descending=descending, stable=True)
@@ -39,12 +34,7 @@ def scaled_scores(values: Tensor, low: Tensor) -> tuple[Tensor, Tensor]:
     Only differences of scores matter: a large offset would cost digits, and squares of
     very large or small scores would overflow.
 
-    Args:
-        values: Scores, ``... x n``.
-        low: The score that becomes zero, ``... x 1``.
-
-    Returns:
-        The scaled scores ``... x n``, and the range ``... x 1``; one where it is zero.
+    Shapes: ``values``: ``... x n``, ``low``: ``... x 1``, returns ``... x n``.
     """
     span = values.amax(-1, keepdim=True) - values.amin(-1, keepdim=True)
     span = torch.where(span > 0, span, 1.0)
@@ -68,11 +58,7 @@ _ON_SIMPLEX: WeakValueDictionary[tuple[int, int], Tensor] = WeakValueDictionary(
 
 
 def check_simplex(weights: Tensor) -> None:
-    """Raise unless the weights, ``... x n``, are distributions, up to rounding.
-
-    Raises:
-        InputDataError: Negative or not finite weights, or a sum that is not one.
-    """
+    """Raise unless the weights, ``... x n``, are distributions, up to rounding."""
     # Inference tensors count no versions: a change in place would go unseen.
     key = None if weights.is_inference() else (id(weights), weights._version)
     if 0 in weights.shape[:-1] or (key and _ON_SIMPLEX.get(key) is weights):
@@ -94,21 +80,9 @@ def check_simplex(weights: Tensor) -> None:
 
 
 def check_distributions(p: Tensor, q: Tensor) -> tuple[Tensor, Tensor]:
-    r"""Check two distributions, as ``distance`` of a set gets them.
+    """Check two distributions, as ``distance`` of a set gets them.
 
-    Args:
-        p: Reference weights, ``... x n``.
-        q: Other weights, ``... x m``.
-
-    Returns:
-        Both in float64, scaled to sum to one.
-
-    Raises:
-        InputDataError: Negative, not finite, or zero-sum weights.
-
-    Example:
-        >>> check_distributions(torch.tensor([1, 3]), torch.tensor([0.5, 0.5]))[0]
-        tensor([0.2500, 0.7500], dtype=torch.float64)
+    Shapes: ``p``: ``... x n``, ``q``: ``... x m``.
     """
     p = check_weights(p.double(), p.shape[-1], "p")
     return p, check_weights(q.double(), q.shape[-1], "q")
@@ -126,27 +100,10 @@ def increasing_root(
     upper: Tensor,
     start: Tensor,
 ) -> Tensor:
-    r"""Find where an increasing function of each row is zero.
+    """Find where an increasing function of each row is zero.
 
     Newton's method in a bracket: a step that leaves the bracket, or does not halve the
     step before, is replaced by one of bisection, so the steps never stall.
-
-    Args:
-        function: From ``x`` to its value there and the step that Newton's method, or
-            one like it, would take; a step that is not a number is replaced.
-        lower: Where the function is not positive.
-        upper: Where the function is not negative.
-        start: The first guess.
-
-    Returns:
-        The roots, to about rounding error; shaped like the bounds.
-
-    Example:
-        >>> squares = torch.tensor([4.0, 9.0], dtype=torch.double)
-        >>> def error(x):
-        ...     return x**2 - squares, (squares - x**2) / (2 * x)
-        >>> increasing_root(error, 0 * squares, squares, squares)
-        tensor([2., 3.], dtype=torch.float64)
     """
     x = torch.minimum(torch.maximum(start, lower), upper)
     last = upper - lower

@@ -31,20 +31,17 @@ _STEEPEST = 1e3  # cost of the whole line over the range of the scores: see `is_
 
 @dataclass(frozen=True)
 class Line:
-    """Positions of atoms and candidates on a line.
+    """Positions of atoms and candidates on a line."""
 
-    Attributes:
-        order: The candidates from left to right, ``m``.
-        positions: Their positions in this order, ``m``.
-        left: The last candidate in this order that is not right of the atom, ``n``.
-        right: The first one that is not left of it, ``n``.
-        atoms: The positions of the atoms, ``n``.
-    """
-
+    # The candidates from left to right, ``m``.
     order: Tensor
+    # Their positions in this order, ``m``.
     positions: Tensor
+    # The last candidate in this order that is not right of the atom, ``n``.
     left: Tensor
+    # The first one that is not left of it, ``n``.
     right: Tensor
+    # The positions of the atoms, ``n``.
     atoms: Tensor
 
     @classmethod
@@ -79,19 +76,13 @@ class Line:
 
         ``lambda c_j`` is rounded in units of the whole line, the distance of two near
         contexts in its own: with so large a multiplier the scores would drown.
-
-        Args:
-            span: The range of the scores, ``b``.
-            lam: The multipliers, ``b``.
         """
         return lam * (self.positions[-1] - self.positions[0]) <= _STEEPEST * span
 
     def targets(self, f: Tensor, lam: Tensor) -> Tensor:
         """The argmin over ``j`` of ``f_j + lambda C_ij`` for all atoms, ``b x n``.
 
-        Args:
-            f: Scores, ``b x m``.
-            lam: Multipliers, ``b``.
+        Shapes: ``f``: ``b x m``.
         """
         # min_j f_j + lambda |a - c_j| is the lesser of two minima over the candidates
         # on either side of a: running minima of f_j - lambda c_j from the left, and of
@@ -147,22 +138,19 @@ class Assignment:
 
 @dataclass
 class Bracket:
-    """A cut on either side of the maximum of each row: first that of low ``lambda``.
+    """A cut on either side of the maximum of each row: first that of low ``lambda``."""
 
-    Attributes:
-        target: Where atoms go, ``2 x b x n``.
-        score: Their scores there, the same.
-        cost: What that costs, the same.
-        value: The mean scores, ``2 x b``.
-        slope: The mean costs, ``2 x b``.
-        is_open: Whether the maximum has not been found yet, ``b``.
-    """
-
+    # Where atoms go, ``2 x b x n``.
     target: Tensor
+    # Their scores there, the same.
     score: Tensor
+    # What that costs, the same.
     cost: Tensor
+    # The mean scores, ``2 x b``.
     value: Tensor
+    # The mean costs, ``2 x b``.
     slope: Tensor
+    # Whether the maximum has not been found yet, ``b``.
     is_open: Tensor
 
     @classmethod
@@ -266,11 +254,8 @@ def cheapest_target(
 def largest_slope(f: Tensor, cost: Tensor, stay: Assignment, used: Tensor) -> Tensor:
     """The steepest descent of the score per cost beyond that of staying, ``b``.
 
-    Args:
-        f: Scores, ``b x m``.
-        cost: ``n x m``.
-        stay: Where atoms are as near as they can be, ``b x n``.
-        used: Which atoms have mass, ``b x n``.
+    Shapes: ``f``: ``b x m``, ``cost``: ``n x m``, ``stay``: ``b x n``, ``used``: ``b x
+    n``.
     """
     # Kantorovich's dual at lambda = the largest slope: from there on nobody moves.
     # Atoms without weight have no say.

@@ -415,11 +415,7 @@ class AmbiguitySet(Module, ABC):
 
 
 def check_ambiguity_set(ambiguity_set: AmbiguitySet) -> AmbiguitySet:
-    """Return ``ambiguity_set`` if it is one.
-
-    Raises:
-        InputDataError: It is something else.
-    """
+    """Return ``ambiguity_set`` if it is one."""
     if not isinstance(ambiguity_set, AmbiguitySet):
         raise InputDataError(
             "`ambiguity_set` must be an AmbiguitySet, got "

@@ -212,24 +212,14 @@ def _layer(ambiguity: ConvexSet, num_values: int, num_weights: int) -> _WorstCas
 def solve(
     ambiguity: ConvexSet, values: Tensor, weights: Tensor, radius: Tensor
 ) -> Solution:
-    r"""Solve the worst case over a set from its description for cvxpy.
+    """Solve the worst case over a set from its description for cvxpy.
 
     Where the worst case is not unique (ties), ``q`` lies in the middle of all of them,
     not on a vertex. Where the value has a kink (in the radius, at zero and on a
     breakpoint; in the weights, at zero), the slopes are subgradients. ``direction`` is
     not found.
 
-    Args:
-        ambiguity: Whose ``constraints`` are the description.
-        values: Scores, ``... x n``.
-        weights: Reference weights, ``... x m``.
-        radius: The radii, ``... x 1``.
-
-    Returns:
-        The solution, on the device of ``values``.
-
-    Raises:
-        InputDataError: Scores that are not finite, or an empty set.
+    Shapes: ``values``: ``... x n``, ``weights``: ``... x m``, ``radius``: ``... x 1``.
     """
     if not values.isfinite().all():
         raise InputDataError(

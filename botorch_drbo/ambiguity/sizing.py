@@ -15,11 +15,7 @@ makes it from contexts ``n x d_c``. Its own radius is ignored."""
 
 
 def check_has_radius(ambiguity_set: AmbiguitySet) -> AmbiguitySet:
-    """Return the set if there is a radius to choose.
-
-    Raises:
-        InputDataError: It is no ambiguity set, or one that has one size.
-    """
+    """Return the set if there is a radius to choose."""
     if not isinstance(ambiguity_set, AmbiguitySet):
         raise InputDataError(
             "`ambiguity_set` must be an AmbiguitySet, or a function that makes one "
@@ -41,11 +37,7 @@ def bound_to_list(ambiguity_set: SetOrMaker) -> AmbiguitySet | None:
 
 
 def made_for(ambiguity_set: SetOrMaker, contexts: Tensor) -> AmbiguitySet:
-    """The set itself, or what is made for contexts ``n x d_c``.
-
-    Raises:
-        InputDataError: That is no set, or one that has one size.
-    """
+    """The set itself, or what is made for contexts ``n x d_c``."""
     if not isinstance(ambiguity_set, AmbiguitySet) and callable(ambiguity_set):
         ambiguity_set = ambiguity_set(contexts)
     return check_has_radius(ambiguity_set)

@@ -167,24 +167,13 @@ def in_float64(
     weights: Tensor,
     radius: Tensor,
 ) -> _Found:
-    r"""Call a solver in float64, without a graph, with scores of at most one.
+    """Call a solver in float64, without a graph, with scores of at most one.
 
     Each row is divided by a power of two, which costs no digits. What remains of a
     score next to nothing (:math:`10^{-60}` of the largest) is zero: the squares and
     reciprocals of all differences are then numbers.
 
-    Args:
-        solve: From scores ``... x n``, weights ``... x n`` that sum to one and radii
-            ``... x 1``, of one batch; to a solution, or to values ``...``.
-        values: Scores, ``... x n``.
-        weights: Reference weights, ``n`` or ``... x n``.
-        radius: A radius, or one for each row.
-
-    Returns:
-        What it found, in the units of ``values``.
-
-    Raises:
-        BotorchTensorDimensionError: The batches do not fit each other.
+    Shapes: ``solve``: ``... x n``, ``values``: ``... x n``, ``weights``: ``... x n``.
     """
     with torch.no_grad():
         shapes = values.shape[:-1], weights.shape[:-1], radius.shape
@@ -226,24 +215,9 @@ def robust_value(
     *,
     name: str,
 ) -> RobustValue:
-    r"""Join a solution to the graph, and warn if it is only a bound.
+    """Join a solution to the graph, and warn if it is only a bound.
 
-    Args:
-        solution: What a solver found, in float64 and without a graph.
-        values: Scores, ``... x n``, in whose dtype the value is asked.
-        atoms: The scores and those of atoms off the list, ``... x m``.
-        reference: Reference weights of the atoms, ``m`` or ``... x m``.
-        radius: The radius, a scalar or one for each row.
-        name: Of the set, for the messages.
-
-    Returns:
-        The worst case of the scores.
-
-    Raises:
-        UnsupportedError: Weights with a gradient, and a solution without one for them.
-
-    Warns:
-        BotorchWarning: A gap is left.
+    Shapes: ``values``: ``... x n``, ``atoms``: ``... x m``, ``reference``: ``... x m``.
     """
     coefficients = solution.weights.to(values)
     value = Envelope.apply(
@@ -286,17 +260,9 @@ def sensitivity(
     reference: Tensor,
     radius: Tensor,
 ) -> Tensor:
-    r"""Join the slope of a solution in the radius to the graph.
+    """Join the slope of a solution in the radius to the graph.
 
-    Args:
-        solution: With a ``direction``, as ``solve_with_direction`` finds it.
-        values: Scores, ``... x n``, in whose dtype the slope is asked.
-        atoms: The scores and those of atoms off the list, ``... x m``.
-        reference: Reference weights of the atoms, ``m`` or ``... x m``.
-        radius: The radius, a scalar.
-
-    Returns:
-        The slope, ``...``, with a gradient in the scores alone.
+    Shapes: ``values``: ``... x n``, ``atoms``: ``... x m``, ``reference``: ``... x m``.
     """
     direction = _direction(solution)
     zero = torch.zeros_like(direction, dtype=values.dtype)

@@ -35,18 +35,12 @@ def support_mask(weights: Tensor) -> np.ndarray | None:
 
 
 def equal_weights_value(values: Tensor, support: np.ndarray, budget: float) -> Tensor:
-    r"""Move a mass from the highest scores to the lowest, of equal weights.
+    """Move a mass from the highest scores to the lowest, of equal weights.
 
     How many of the highest scores lose their mass is known beforehand, so they need
     not be sorted but only told from the others.
 
-    Args:
-        values: Scores, ``... x n``, on a CPU.
-        support: Which atoms have weight, ``n``; at least one.
-        budget: The mass that may move, at most one.
-
-    Returns:
-        The worst-case values, ``...``, differentiable once.
+    Shapes: ``values``: ``... x n``.
     """
     flat = values.reshape(-1, values.shape[-1])
     found = _EqualWeights.apply(flat, support, budget)

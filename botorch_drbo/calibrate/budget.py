@@ -158,29 +158,26 @@ _ROUNDING = 1e-9  # of the range of the values: a smaller difference is none
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class RobustnessProfile:
-    r"""What a decision is still worth if the contexts shift, radius by radius.
+    """What a decision is still worth if the contexts shift, radius by radius."""
 
-    Attributes:
-        radii: How far the distribution may shift, ``k``, ascending.
-        values: The worst-case value of the decision at each, ``k``.
-        expected_value: The value without a shift.
-        other_values: Those of another decision, ``k``; None if none was given.
-        falls_behind: The radius from which the other decision has the better worst
-            case; None if it has not, up to the largest radius.
-        target: A value that the decision should reach, or None.
-        falls_below: The radius from which the worst case misses the target; None if it
-            does not, up to the largest radius.
-        belief: What the model believes of the worst case at each radius, a mixture of
-            ``k`` numbers, not widened; None of values without a model.
-    """
-
+    # How far the distribution may shift, ``k``, ascending.
     radii: Tensor
+    # The worst-case value of the decision at each, ``k``.
     values: Tensor
+    # The value without a shift.
     expected_value: float
+    # Those of another decision, ``k``; None if none was given.
     other_values: Tensor | None = None
+    # The radius from which the other decision has the better worst case; None if it has
+    # not, up to the largest radius.
     falls_behind: float | None = None
+    # A value that the decision should reach, or None.
     target: float | None = None
+    # The radius from which the worst case misses the target; None if it does not, up to
+    # the largest radius.
     falls_below: float | None = None
+    # What the model believes of the worst case at each radius, a mixture of ``k``
+    # numbers, not widened; None of values without a model.
     belief: GaussianMixture | None = None
 
 
@@ -274,12 +271,7 @@ def robustness_profile(
 
 
 def check_radii(radii: Tensor) -> Tensor:
-    """Return radii, ``k``, as float64, if they ascend from zero or above.
-
-    Raises:
-        BotorchTensorDimensionError: Not a vector, or empty.
-        InputDataError: Not finite, negative, or not ascending.
-    """
+    """Return radii, ``k``, as float64, if they ascend from zero or above."""
     check_finite(radii, "radii")
     if radii.ndim != 1 or not len(radii):
         raise BotorchTensorDimensionError(

@@ -32,16 +32,7 @@ def on_common_list(
     A set that knows positions by a matrix stays on the list that it was made for.
     Otherwise equal contexts become one.
 
-    Args:
-        context_sets: ``k`` distributions.
-        ambiguity_set: The set, or what makes it.
-
-    Returns:
-        The set, and weights ``k x n``, float64.
-
-    Raises:
-        InputDataError: No such set, or one that knows the contexts of another list.
-        BotorchTensorDimensionError: Other numbers of columns, or of contexts.
+    Shapes: returns ``k x n``.
     """
     for contexts in context_sets:
         if not isinstance(contexts, ContextSet):

@@ -48,11 +48,7 @@ _FAILED = 1  # the exit status if a group has
 
 
 def check_workers(group: str | None, workers: int | None, dask: str | None) -> None:
-    """Raise if the options of workers contradict each other or lack --group.
-
-    Raises:
-        InputDataError: They are given twice, or without groups.
-    """
+    """Raise if the options of workers contradict each other or lack --group."""
     if workers is not None and dask is not None:
         raise InputDataError("Got --workers and --dask. Leave one out.")
     if group is None and (workers is not None or dask is not None):
@@ -64,27 +60,19 @@ def check_workers(group: str | None, workers: int | None, dask: str | None) -> N
 
 @dataclass(frozen=True)
 class Suggested:
-    """What was found for the groups of a file.
+    """What was found for the groups of a file."""
 
-    Attributes:
-        rows: The new rows, group by group, in words.
-        failures: The groups without, and why.
-        group: The name of the column.
-        space: The variables.
-    """
-
+    # The new rows, group by group, in words.
     rows: list[dict[str, str]]
+    # The groups without, and why.
     failures: Mapping[str, str]
+    # The name of the column.
     group: str
+    # The variables.
     space: Space
 
     def write(self, file: CsvFile | None, *, as_json: bool) -> None:
-        """Append the rows to a file, if there is one, and say all of it.
-
-        Raises:
-            InputDataError: The file is not as it was read.
-            typer.Exit: A group has failed.
-        """
+        """Append the rows to a file, if there is one, and say all of it."""
         if file is not None:
             file.append(self.rows)
         appended_to = None if file is None else str(file.path)
@@ -123,19 +111,7 @@ def suggested_by_group(
     workers: int | None,
     dask: str | None,
 ) -> Suggested:
-    """The next decisions of each group of a file.
-
-    Args:
-        problem: The file and what its columns are.
-        group: The column with the groups.
-        q: How many decisions for each.
-        this_round: What is known of the round.
-        workers: Processes of this machine, or None.
-        dask: The address of a scheduler, or None.
-
-    Raises:
-        InputDataError: The column is no column of groups, or no scheduler answers.
-    """
+    """The next decisions of each group of a file."""
     file, space = problem.file, problem.space
     check_column(group, file)
     measured = (space.outcome, problem.description.status, *problem.limits)
@@ -179,11 +155,7 @@ def suggested_by_group(
 
 
 def _client(address: str, stack: ExitStack) -> tuple[Executor, int]:
-    """A client of a dask scheduler, closed with the stack, and how many calls at once.
-
-    Raises:
-        InputDataError: There is no dask, or none answers.
-    """
+    """A client of a dask scheduler, and how many calls it makes at once."""
     try:
         from distributed import Client
     except ImportError as error:
@@ -201,18 +173,15 @@ def _client(address: str, stack: ExitStack) -> tuple[Executor, int]:
 
 @dataclass(frozen=True)
 class _Work:
-    """What is done with the rows of a group, in whichever process.
+    """What is done with the rows of a group, in whichever process."""
 
-    Attributes:
-        problem: The problem without a row.
-        q: How many decisions are asked.
-        this_round: What is known of the round.
-        one_thread: Whether it shares the machine with others like it.
-    """
-
+    # The problem without a row.
     problem: Problem
+    # How many decisions are asked.
     q: int
+    # What is known of the round.
     this_round: Mapping[str, Any]
+    # Whether it shares the machine with others like it.
     one_thread: bool
 
     def __call__(self, lines: Sequence[tuple[int, list[str]]]) -> list[dict[str, str]]:
@@ -541,11 +510,7 @@ def _with_outcomes(options: Options) -> tuple[Problem, NamedOptimizer]:
 
 
 def _check_free(path: Path, overwrite: bool) -> None:
-    """Refuse to write over a file, or where none can be.
-
-    Raises:
-        InputDataError: There is one, and ``--overwrite`` was not given; or no folder.
-    """
+    """Refuse to write over a file, or where none can be."""
     check_new_file(path, "--out")
     if path.exists() and not overwrite:
         raise InputDataError(

@@ -26,13 +26,7 @@ Json: TypeAlias = (
 
 
 def words_of(x: pd.DataFrame, file: CsvFile, space: Space) -> dict[str, str]:
-    """One decision with the digits of its columns.
-
-    Args:
-        x: The decision in the user's units, one row.
-        file: The file, for the digits.
-        space: The decisions, their bounds and constraints.
-    """
+    """One decision with the digits of its columns."""
     (words,) = in_digits(x, x.iloc[:0], file, space)
     return words
 
@@ -153,11 +147,7 @@ def _pair(interval: Sequence[float] | None) -> list[Json] | None:
 
 
 def check_format(path: Path) -> None:
-    """Refuse an ending of which no picture can be made.
-
-    Raises:
-        InputDataError: It is none of matplotlib's.
-    """
+    """Refuse an ending of which no picture can be made."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
     formats = FigureCanvasAgg.get_supported_filetypes()
@@ -169,13 +159,7 @@ def check_format(path: Path) -> None:
 
 
 def draw(history: pd.DataFrame, best: NamedRecommendation, path: Path) -> None:
-    """Outcomes in their order, and the values of the recommended decision.
-
-    Args:
-        history: The trials.
-        best: The recommended decision.
-        path: Where the picture is written; its ending decides the format.
-    """
+    """Outcomes in their order, and the values of the recommended decision."""
     from matplotlib.figure import Figure  # only where a picture is wanted
 
     outcomes = history[best.outcome].dropna()

@@ -207,26 +207,7 @@ _WITH_COMMA = re.compile(r"[+-]?[\d.' ]*,[\d., ]*\d|[+-]?\d+,", re.ASCII)
 def parse_variable(
     text: str, observed: Mapping[int, str] | None = None
 ) -> tuple[str, Variable]:
-    r"""Read one variable.
-
-    Args:
-        text: For example ``price=10:90``, see ``HELP``. A name alone is what its column
-            holds: whole numbers or numbers within their range, or a category of these
-            names.
-        observed: What its column holds, by the number of the line.
-
-    Returns:
-        Its name and kind.
-
-    Raises:
-        InputDataError: Something else, or a name alone whose column tells too little.
-
-    Example:
-        >>> parse_variable("stock=0:40:int")
-        ('stock', Integer(lower=0, upper=40))
-        >>> parse_variable("supplier=A,B")
-        ('supplier', Category(choices=('A', 'B')))
-    """
+    """Read one variable."""
     name, equals, kind = text.partition("=")
     name, kind = name.strip(), kind.strip()
     if name and not equals:
@@ -257,24 +238,7 @@ def parse_variable(
 
 
 def parse_constraint(text: str, names: Iterable[str]) -> LinearConstraint:
-    r"""Read a linear constraint of decisions.
-
-    Args:
-        text: A weighted sum of decisions, ``<=``, ``>=`` or ``=``, and a number.
-        names: The decisions; a name may have spaces in it.
-
-    Returns:
-        The constraint.
-
-    Raises:
-        InputDataError: Something else.
-
-    Example:
-        >>> parse_constraint("price + 2*stock <= 100", ["price", "stock"])
-        LinearConstraint(coefficients={'price': 1.0, 'stock': 2.0}, upper=100.0, ...)
-        >>> print(parse_constraint("sand + lime = 1", ["sand", "lime"]))
-        sand + lime = 1
-    """
+    """Read a linear constraint of decisions."""
     known = list(names)
     longest_first = sorted(known, key=len, reverse=True)
     name = "|".join(map(re.escape, longest_first))
@@ -307,23 +271,7 @@ def parse_constraint(text: str, names: Iterable[str]) -> LinearConstraint:
 def parse_limits(
     texts: Iterable[str], measured: Iterable[str], decisions: Iterable[str]
 ) -> dict[str, tuple[float | None, float | None]]:
-    r"""Read limits of measured columns, ``runoff <= 9``.
-
-    Args:
-        texts: For each limit a column, ``<=`` or ``>=``, and a number.
-        measured: The columns that may have one; a name may have spaces in it.
-        decisions: Those of which a limit is a constraint, for the error message.
-
-    Returns:
-        The lower and the upper limit of each column named, None where there is none.
-
-    Raises:
-        InputDataError: Something else, a column that is not there, or a limit twice.
-
-    Example:
-        >>> parse_limits(["ph >= 5", "ph <= 7", "runoff <= 9"], ["ph", "runoff"], [])
-        {'ph': (5.0, 7.0), 'runoff': (None, 9.0)}
-    """
+    """Read limits of measured columns, ``runoff <= 9``."""
     columns, chosen = list(measured), list(decisions)
     found: dict[str, tuple[float | None, float | None]] = {}
     for text in texts:
@@ -358,18 +306,7 @@ def parse_limits(
 def parse_at(
     words: Iterable[str], variables: Mapping[str, Variable]
 ) -> tuple[dict[str, str], dict[str, object]]:
-    r"""Read one decision and its context, ``price=20 weather=rain``.
-
-    Args:
-        words: A name, an equals sign and a value; one for each variable.
-        variables: The decisions and contexts.
-
-    Returns:
-        By name what was written, and its value.
-
-    Raises:
-        InputDataError: Something else, or a variable that is not named.
-    """
+    """Read one decision and its context, ``price=20 weather=rain``."""
     found = _pairs(
         words,
         lambda word, name: (
@@ -391,19 +328,7 @@ def parse_at(
 def parse_known(
     words: Iterable[str], contexts: Mapping[str, Variable]
 ) -> dict[str, object]:
-    r"""Read what is known of contexts, ``weather=rain``.
-
-    Args:
-        words: A name, an equals sign, a value.
-        contexts: The contexts.
-
-    Returns:
-        Values by name: of a category its name, else a number if it is one.
-
-    Raises:
-        InputDataError: Something else, a column that is no context, or a value that it
-            cannot take.
-    """
+    """Read what is known of contexts, ``weather=rain``."""
     found = _pairs(
         words,
         lambda word, name: (
@@ -416,21 +341,7 @@ def parse_known(
 
 
 def parse_radius(words: Sequence[str]) -> float | str | dict[str, float]:
-    r"""Read a radius: ``temp=6 weather=0.1``, ``0.2`` or ``sd``.
-
-    Args:
-        words: What was given, at least one word.
-
-    Returns:
-        A number, a name, or a radius for each column named.
-
-    Raises:
-        InputDataError: Something else.
-
-    Example:
-        >>> parse_radius(["temp=6", "weather=0.1"]), parse_radius(["sd"])
-        ({'temp': 6.0, 'weather': 0.1}, 'sd')
-    """
+    """Read a radius: ``temp=6 weather=0.1``, ``0.2`` or ``sd``."""
     if len(words) == 1 and "=" not in words[0]:
         number = as_number(words[0])
         return words[0] if number is None else number
@@ -442,21 +353,7 @@ def parse_radius(words: Sequence[str]) -> float | str | dict[str, float]:
 
 
 def parse_shift(text: str) -> tuple[str, dict[str, float]]:
-    r"""Read a shift of contexts: ``temp=+6``, or ``temp=-2,wind=+1``.
-
-    Args:
-        text: A name, an equals sign and a number; several with commas between.
-
-    Returns:
-        What it is called, and by how much each column moves.
-
-    Raises:
-        InputDataError: Something else.
-
-    Example:
-        >>> parse_shift("temp=+6")
-        ('temp=+6', {'temp': 6.0})
-    """
+    """Read a shift of contexts: ``temp=+6``, or ``temp=-2,wind=+1``."""
     return text, _sizes(
         text.split(","),
         f"`--shift {text}` cannot be read. Write NAME=SIZE, such as temp=+6, with "
@@ -504,16 +401,7 @@ def _sizes(words: Iterable[str], refusal: str) -> dict[str, float]:
 
 
 def read_cell(word: str, variable: Variable | None, location: str) -> object:
-    """What a cell holds: of a category the name as it is, else a number; None if empty.
-
-    Args:
-        word: The cell.
-        variable: Its column; None for one that is just numbers.
-        location: Where it is, for the error message.
-
-    Raises:
-        InputDataError: No number where there should be one.
-    """
+    """What a cell holds: the name of a category, or a number; None if empty."""
     if not word or isinstance(variable, Category):
         return word or None
     number = as_number(word)

@@ -95,9 +95,6 @@ def command(app: typer.Typer) -> Callable[[Callable[..., None]], Callable[..., N
 
     The function has the parameters and the help; the function of the same name in
     `actions` does the work. Errors are said without a traceback, with exit status 2.
-
-    Args:
-        app: The app.
     """
 
     def add(function: Callable[..., None]) -> Callable[..., None]:
@@ -161,12 +158,7 @@ def _note(message: Warning | str, category: type[Warning], *location: object) ->
 
 
 def in_shell(message: str) -> str:
-    r"""A message of the library with the arguments as they are typed in a shell.
-
-    Example:
-        >>> in_shell("`half_life` must be positive. The column `level` is empty.")
-        '`--half-life` must be positive. The column `level` is empty.'
-    """
+    """A message of the library with the arguments as they are typed in a shell."""
     words = "|".join(map(re.escape, _IN_SHELL))
     return re.sub(
         rf"(?<!column )`({words})(?:=([^`]+))?`",

@@ -38,31 +38,22 @@ _OTHER_SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "bars"}
 
 @dataclass(frozen=True)
 class CsvFile:
-    """The header and the lines of a file.
+    """The header and the lines of a file."""
 
-    Attributes:
-        path: Where it is.
-        content: Its bytes.
-        header: The names of the columns.
-        lines: The cells of each row, and the number of the line on which it begins.
-        notes: What a reader may have missed: rows that are longer than a line.
-    """
-
+    # Where it is.
     path: Path
+    # Its bytes.
     content: bytes
+    # The names of the columns.
     header: list[str]
+    # The cells of each row, and the number of the line on which it begins.
     lines: list[tuple[int, list[str]]]
+    # What a reader may have missed: rows that are longer than a line.
     notes: list[str]
 
     @classmethod
     def read(cls, path: Path) -> CsvFile:
-        """Read a file; a row has as many cells as the header.
-
-        Raises:
-            InputDataError: No such file, no text with commas, an empty one, a name
-                twice, a quotation mark without its other one, or a row with another
-                number of cells.
-        """
+        """Read a file; a row has as many cells as the header."""
         content = path.read_bytes()
         try:
             text = content.decode("utf-8-sig")
@@ -98,15 +89,7 @@ class CsvFile:
     def frame(
         self, variables: Mapping[str, Variable | None], texts: Sequence[str] = ()
     ) -> pd.DataFrame:
-        """The rows as a table, labelled by their lines; empty cells are missing.
-
-        Args:
-            variables: The columns; None for one that is just numbers.
-            texts: Further columns, of words.
-
-        Raises:
-            InputDataError: A column that the file does not have.
-        """
+        """The rows as a table, labelled by their lines; empty cells are missing."""
         wanted = [*variables, *texts]
         missing = [name for name in wanted if name not in self.header]
         if missing:
@@ -132,10 +115,6 @@ class CsvFile:
 
         Nobody else is kept away: the lock is advisory (``flock``; none on Windows), and
         ``append`` looks whether the file still is as it was read.
-
-        Args:
-            path: The file.
-            waiting: Called if another process has the lock, before waiting for it.
         """
         if sys.platform == "win32":
             yield
@@ -162,11 +141,7 @@ class CsvFile:
                     return
 
     def append(self, rows: Sequence[Mapping[str, str]]) -> None:
-        """Add rows at the end; columns without a value stay empty.
-
-        Raises:
-            InputDataError: The file is not as it was read.
-        """
+        """Add rows at the end; columns without a value stay empty."""
         end = b"\r\n" if b"\r\n" in self.content else b"\n"
         text = io.StringIO(newline="")
         writer = csv.writer(text, lineterminator=end.decode())
@@ -270,21 +245,12 @@ _MOST_ROUNDED = 10  # columns: two choices for each
 def in_digits(
     x: pd.DataFrame, pending: pd.DataFrame, file: CsvFile, space: Space
 ) -> list[dict[str, str]]:
-    r"""Decisions as they are written: rounded to the digits of their columns.
+    """Decisions as they are written: rounded to the digits of their columns.
 
     Each number becomes the nearest one with so many digits, or the next one on its
     other side where bounds, constraints or pending decisions leave no choice. If that
     does not help either, the decision keeps all its digits. A number of an interval is
     rounded to a hundredth of its bounds at the coarsest, whatever its column holds.
-
-    Args:
-        x: Decisions in the user's units, ``q`` rows.
-        pending: Those that are pending.
-        file: The file, for the digits of its columns.
-        space: The decisions, their bounds and constraints.
-
-    Returns:
-        The words of each row.
     """
     names = list(space.decisions)
     taken = _points(pending, space)

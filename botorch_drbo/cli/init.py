@@ -52,34 +52,16 @@ _FACTOR = 1000.0  # between the ends of a decision of which factors are said to 
 
 @dataclass(frozen=True)
 class Guess:
-    """What a column seems to hold.
+    """What a column seems to hold."""
 
-    Attributes:
-        variable: Its kind; None for a column to leave alone.
-        why: What was seen of it, for a comment.
-    """
-
+    # Its kind; None for a column to leave alone.
     variable: Variable | None
+    # What was seen of it, for a comment.
     why: str
 
 
 def guess_variable(words: Mapping[int, str], *, chosen: bool) -> Guess:
-    r"""The kind of a column, by what it holds.
-
-    Args:
-        words: Its cells by the numbers of their lines.
-        chosen: Whether it is a decision: a number over three orders of magnitude is
-            then taken for one of which factors count.
-
-    Returns:
-        Numbers with bounds that are rounded outwards, or a category.
-
-    Example:
-        >>> guess_variable({2: "20.5", 3: "61"}, chosen=True).variable
-        Continuous(lower=20.0, upper=65.0)
-        >>> guess_variable({2: "sun", 3: "rain", 4: "sun"}, chosen=False).variable
-        Category(choices=('rain', 'sun'))
-    """
+    """The kind of a column, by what it holds."""
     filled = [word for word in words.values() if word]
     numbers = [as_number(word) for word in filled]
     if len(set(filled)) < 2:
@@ -191,19 +173,7 @@ def written(
     minimize: bool | None,
     limits: Sequence[str],
 ) -> str:
-    r"""The text of a ``problem.toml`` for a file, what is guessed with a comment.
-
-    Args:
-        file: The data.
-        decisions: Columns that are chosen, as they are typed, or None: the others.
-        contexts: Columns that are met, or None: the others, or by guess.
-        outcome: The column to be improved, or None.
-        minimize: Whether low outcomes are good, or None.
-        limits: Of measured columns.
-
-    Raises:
-        InputDataError: A word that cannot be read, or what cannot be guessed.
-    """
+    """The text of a ``problem.toml`` for a file, what is guessed with a comment."""
     said_outcome = outcome is not None
     outcome = outcome or _ask_outcome(file)
     check_column(outcome, file)

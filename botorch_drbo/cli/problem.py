@@ -47,47 +47,40 @@ from botorch_drbo.space import (
 
 @dataclass(frozen=True, kw_only=True)
 class Description:
-    """Which columns are what, and how to look for a decision.
+    """Which columns are what, and how to look for a decision."""
 
-    Attributes:
-        decisions: The columns that are chosen.
-        contexts: The columns that are met.
-        outcome: The column to be improved.
-        constraints: Linear constraints of decisions, as they are typed.
-        limits: Of measured columns, as they are typed.
-        minimize: Whether low outcomes are good.
-        algorithm: The name of a recipe.
-        surrogate: How outcomes are modelled; None for the recipe's own.
-        feasibility: How probably limits have to hold; None for the recipe's own.
-        half_life: After how many further rows a context counts half, or None.
-        radius: How far contexts may be off; None for the recipe's own.
-        status: The column that says which trials have failed, or None.
-        notes: What was not said of a column, and was taken from the file.
-    """
-
+    # The columns that are chosen.
     decisions: Mapping[str, Variable]
+    # The columns that are met.
     contexts: Mapping[str, Variable]
+    # The column to be improved.
     outcome: str
+    # Linear constraints of decisions, as they are typed.
     constraints: Sequence[str] = ()
+    # Of measured columns, as they are typed.
     limits: Sequence[str] = ()
+    # Whether low outcomes are good.
     minimize: bool = False
+    # The name of a recipe.
     algorithm: str = ALGORITHM
+    # How outcomes are modelled; None for the recipe's own.
     surrogate: str | None = None
+    # How probably limits have to hold; None for the recipe's own.
     feasibility: float | None = None
+    # After how many further rows a context counts half, or None.
     half_life: float | None = None
+    # How far contexts may be off; None for the recipe's own.
     radius: RoundRadius | None = None
+    # The column that says which trials have failed, or None.
     status: str | None = None
+    # What was not said of a column, and was taken from the file.
     notes: Sequence[str] = field(default_factory=tuple)
 
 
 def described_by_words(
     decisions: Sequence[str], contexts: Sequence[str], outcome: str, file: CsvFile
 ) -> Description:
-    """Read the columns as they are typed.
-
-    Raises:
-        InputDataError: A word that cannot be read, or a column that is not there.
-    """
+    """Read the columns as they are typed."""
     chosen, met = _typed_variables(decisions, file), _typed_variables(contexts, file)
     notes = [
         f"{name}: {_in_words(name, variable)}"
@@ -98,11 +91,7 @@ def described_by_words(
 
 
 def check_column(name: str, file: CsvFile) -> None:
-    """Refuse a column that a file does not have.
-
-    Raises:
-        InputDataError: It has not.
-    """
+    """Refuse a column that a file does not have."""
     if not name or name not in file.header:
         near = get_close_matches(name, file.header, n=1)
         raise InputDataError(
@@ -155,16 +144,7 @@ _HELP = (
 
 
 def read_problem(path: Path, file: CsvFile) -> Description:
-    """Read a file that says which columns are what.
-
-    Args:
-        path: Where it is.
-        file: The data, which must have the columns.
-
-    Raises:
-        InputDataError: No TOML, a key that is unknown or missing, or a value that
-            cannot be read; the message names the file and the key.
-    """
+    """Read a file that says which columns are what."""
     try:
         content = tomllib.loads(path.read_bytes().decode("utf-8-sig"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
@@ -288,12 +268,7 @@ def _refusal(
 
 
 def as_toml(value: Toml) -> str:
-    r"""A value as TOML has it, in one line.
-
-    Example:
-        >>> print(as_toml({"seed rate": [0, 1.5], "sorts": ["A", "B"], "new": True}))
-        {"seed rate" = [0, 1.5], sorts = ["A", "B"], new = true}
-    """
+    """A value as TOML has it, in one line."""
     if isinstance(value, dict):
         pairs = (f"{as_key(name)} = {as_toml(v)}" for name, v in value.items())
         return "{" + ", ".join(pairs) + "}"
@@ -305,12 +280,7 @@ def as_toml(value: Toml) -> str:
 
 
 def as_comment(text: str) -> str:
-    r"""A text as a comment of TOML: what would end its line is written as an escape.
-
-    Example:
-        >>> print(as_comment("a\nb = 1"))
-        # a\nb = 1
-    """
+    """A text as a comment of TOML: what would end its line is written as an escape."""
     shown = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
     return f"# {shown}"
 
@@ -322,31 +292,24 @@ def as_key(name: str) -> str:
 
 @dataclass(frozen=True)
 class Problem:
-    """The trials of a file, and what its columns are.
+    """The trials of a file, and what its columns are."""
 
-    Attributes:
-        file: The file.
-        space: Its variables and constraints.
-        description: What was said of it.
-        limits: Of measured columns, by name.
-        seed: Decides every random draw.
-        notes: What was not said, and was taken from the file.
-    """
-
+    # The file.
     file: CsvFile
+    # Its variables and constraints.
     space: Space
+    # What was said of it.
     description: Description
+    # Of measured columns, by name.
     limits: Mapping[str, tuple[float | None, float | None]]
+    # Decides every random draw.
     seed: int
+    # What was not said, and was taken from the file.
     notes: list[str]
 
     @classmethod
     def parse(cls, options: Options) -> Problem:
-        """Read the words of a command line, the file, and what is said of it.
-
-        Raises:
-            InputDataError: A word or a file that cannot be read.
-        """
+        """Read the words of a command line, the file, and what is said of it."""
         file = CsvFile.read(options.data)
         description, notes = _described(options, file)
         chosen, met = description.decisions, description.contexts
@@ -403,11 +366,7 @@ class Problem:
         return [n for n in lines if words.get(n, "").lower() != "withdrawn"]
 
     def check_outcomes(self) -> None:
-        """Refuse to recommend from a file without an outcome.
-
-        Raises:
-            InputDataError: There is none.
-        """
+        """Refuse to recommend from a file without an outcome."""
         if not any(self.file.column(self.space.outcome).values()):
             raise InputDataError(
                 f"{self.file.path} has no outcome yet, so there is nothing to learn "

@@ -12,12 +12,7 @@ from rich.text import Text
 
 
 def plain(text: str) -> str:
-    r"""A text in which each character is shown; none of them steers the terminal.
-
-    Example:
-        >>> plain("price \x1b[31m")
-        'price \\x1b[31m'
-    """
+    """A text in which each character is shown; none of them steers the terminal."""
     return "".join(
         c if c.isprintable() or c == "\n" else c.encode("unicode_escape").decode()
         for c in text
@@ -25,23 +20,12 @@ def plain(text: str) -> str:
 
 
 def say(text: str, style: str = "", *, error: bool = False) -> None:
-    """Print a text as it is, its lines as long as they are.
-
-    Args:
-        text: What to print.
-        style: A colour of ``rich``, for the whole text.
-        error: Whether it belongs to the errors and notes, not to the answer.
-    """
+    """Print a text as it is, its lines as long as they are."""
     Console(stderr=error).print(Text(plain(text), style), soft_wrap=True)
 
 
 def show(rows: Sequence[Mapping[str, str]], title: str) -> None:
-    """Print a table; a word that is too long goes on below, and is never cut.
-
-    Args:
-        rows: At least one, each with the same columns.
-        title: What stands above.
-    """
+    """Print a table; a word that is too long goes on below, and is never cut."""
     say(title)
     table = Table()
     for name in rows[0]:
@@ -52,13 +36,7 @@ def show(rows: Sequence[Mapping[str, str]], title: str) -> None:
 
 
 def answer(document: object, *, as_json: bool, text: Callable[[], None]) -> None:
-    """Give the answer of a command on stdout.
-
-    Args:
-        document: What it is, for scripts; a number that is none becomes null.
-        as_json: Whether a script asks.
-        text: Prints the same for people.
-    """
+    """Give the answer of a command on stdout."""
     if not as_json:
         text()
         return

@@ -115,19 +115,7 @@ def decode(data: object, expected: type[_T], name: str = "value") -> _T:
 
 
 def decode_arguments(data: object, kind: type, name: str = "value") -> dict[str, Any]:
-    r"""The arguments of a stored object, which is not made.
-
-    Args:
-        data: What :func:`encode` returned for it, or its old format.
-        kind: Its class.
-        name: A description of the data for the error message.
-
-    Returns:
-        The arguments by name, restored.
-
-    Raises:
-        InputDataError: The data are damaged, or of another class.
-    """
+    """The arguments of a stored object, which is not made."""
     with _explained(name):
         if not isinstance(data, dict):
             raise InputDataError(f"it is no JSON object but a {type(data).__name__}.")
@@ -257,23 +245,7 @@ def _restored(tag: object, arguments: object, exact: object) -> object:
 
 
 def make(kind: Callable[..., _T], arguments: Mapping[str, Any]) -> _T:
-    r"""Run a constructor with what a file says.
-
-    Args:
-        kind: The class, or a function that makes its objects.
-        arguments: Restored arguments by name; they may be damaged.
-
-    Returns:
-        The object.
-
-    Raises:
-        InputDataError: The constructor stumbles over them, in whatever way.
-
-    Example:
-        >>> from botorch_drbo.schedules import Constant
-        >>> make(Constant, {"value": 0.5})
-        Constant(value=0.5)
-    """
+    """Run a constructor with what a file says."""
     try:
         return kind(**arguments)
     except (

@@ -15,32 +15,13 @@ _REGISTERED: dict[str, type] = {}
 
 
 def storable(base: type[_T]) -> type[_T]:
-    r"""Let a class and all classes below it be stored; a class decorator.
-
-    Args:
-        base: The class. Its constructors will be run with what a file says.
-
-    Returns:
-        The same class.
-    """
+    """Let a class and all classes below it be stored; a class decorator."""
     _BASES.append(base)
     return base
 
 
 def tag_of(kind: Callable[..., object]) -> str:
-    r"""The name of a class in a record.
-
-    Args:
-        kind: The class.
-
-    Returns:
-        Its module and its name in there; of our own the package in place of the module.
-
-    Example:
-        >>> from fractions import Fraction
-        >>> tag_of(Fraction)
-        'fractions:Fraction'
-    """
+    """The name of a class in a record."""
     module = _OWN if kind.__module__.partition(".")[0] == _OWN else kind.__module__
     return f"{module}:{kind.__qualname__}"
 
@@ -97,14 +78,7 @@ def is_storable(value: object) -> bool:
 
 
 def find(tag: object) -> type:
-    r"""The class of a record.
-
-    Args:
-        tag: What :func:`tag_of` returned, or what a file holds in its place.
-
-    Raises:
-        InputDataError: There is none, or more than one.
-    """
+    """The class of a record."""
     if not isinstance(tag, str):
         raise InputDataError(f"the name of a class must be a string, got {tag!r:.80}.")
     if tag in _REGISTERED:

@@ -19,11 +19,7 @@ def encode_number(value: float) -> float | str:
 
 
 def decode_number(value: str) -> float:
-    """The number of a name.
-
-    Raises:
-        InputDataError: It is none.
-    """
+    """The number of a name."""
     if value not in _NOT_FINITE:
         raise InputDataError(f"{value!r:.80} is no number; {_NOT_FINITE} are.")
     return float(value)
@@ -40,11 +36,7 @@ def encode_tensor(tensor: Tensor) -> dict[str, Any]:
 
 
 def decode_tensor(record: dict[str, Any]) -> Tensor:
-    """The tensor of a record, on the CPU.
-
-    Raises:
-        InputDataError: It is damaged.
-    """
+    """The tensor of a record, on the CPU."""
     name, numbers = record["dtype"], record["tensor"]
     dtype = getattr(torch, name, None) if isinstance(name, str) else None
     if not isinstance(dtype, torch.dtype):

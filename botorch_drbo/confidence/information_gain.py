@@ -40,24 +40,6 @@ def noise_precision(model: Model) -> Tensor:
 
     with :math:`\sigma_i^2` the noise variance of outcome ``i``, in squared units of y:
     an outcome transform is undone. With equal noise it is :math:`t / \sigma^2`.
-
-    Args:
-        model: A GPyTorch model of BoTorch with a Gaussian likelihood, with learned or
-            with given noise, and at most a ``Standardize`` outcome transform.
-
-    Returns:
-        One number for each output, ``m``; of an ensemble, one for each model, ``S``.
-
-    Raises:
-        UnsupportedError: Another likelihood or outcome transform.
-
-    Example:
-        >>> from botorch.models import SingleTaskGP
-        >>> Z = torch.rand(5, 2, dtype=torch.double)
-        >>> given = torch.full((5, 1), 0.25, dtype=torch.double)
-        >>> Y = Z.sum(dim=-1, keepdim=True)
-        >>> noise_precision(SingleTaskGP(Z, Y, given, outcome_transform=None))
-        tensor([20.], dtype=torch.float64)
     """
     if isinstance(model, ModelList | ModelEnsemble):
         return torch.cat([noise_precision(cast(Model, m)) for m in model.models])
@@ -84,20 +66,7 @@ def noise_precision(model: Model) -> Tensor:
 
 
 def noise_std(model: SingleTaskGP) -> float:
-    r"""The largest standard deviation of the noise in a model's training outcomes.
-
-    Args:
-        model: A ``SingleTaskGP`` with a Gaussian likelihood. It goes to eval mode.
-
-    Returns:
-        The deviation, in units of y: an outcome transform is undone.
-
-    Example:
-        >>> Z = torch.rand(5, 2, dtype=torch.double)
-        >>> given = torch.full((5, 1), 0.25, dtype=torch.double)
-        >>> noise_std(SingleTaskGP(Z, Z[:, :1], given, outcome_transform=None))
-        0.5
-    """
+    """The largest standard deviation of the noise in a model's training outcomes."""
     unit = outcome_map(model, None)[0]
     return (unit * training_system(model).noise.max().sqrt()).item()
 
@@ -108,23 +77,6 @@ def with_noise_ratio(model: SingleTaskGP, noise_ratio: float) -> SingleTaskGP:
     The noise variance becomes :math:`\lambda` times the outputscale, that of every
     outcome; kernel, prior mean and data stay. :math:`\lambda` is the regulariser of the
     papers' posterior, which need not be the variance of the real noise.
-
-    Args:
-        model: A ``SingleTaskGP`` with a Gaussian likelihood. It goes to eval mode.
-        noise_ratio: :math:`\lambda`, relative to the outputscale, which is read as the
-            largest prior variance at the training inputs.
-
-    Returns:
-        The copy, in evaluation mode.
-
-    Raises:
-        InputDataError: A ratio that is not positive and finite.
-
-    Example:
-        >>> Z = torch.rand(5, 2, dtype=torch.double)
-        >>> model = SingleTaskGP(Z, Z[:, :1], outcome_transform=None)
-        >>> round(noise_std(with_noise_ratio(model, 0.25)), 6)
-        0.5
     """
     ratio = check_positive(noise_ratio, "noise_ratio")
     system = training_system(model)
@@ -161,22 +113,7 @@ class GreedyVariance:
     chosen before the first of its outcomes is in. A point may be observed more than
     once.
 
-    Args:
-        kernel: Any GPyTorch kernel without a batch shape, its outputscale included.
-        points: What the kernel takes, ``N x d``.
-        noise_variance: The variance of the observation noise, in the kernel's units.
-
-    Raises:
-        InputDataError: Points that are not finite, or noise that is not positive.
-        BotorchTensorDimensionError: Points that are no matrix with at least one row.
-        UnsupportedError: A batch of kernels.
-
-    Example:
-        >>> from gpytorch.kernels import RBFKernel
-        >>> line = torch.linspace(0.0, 1.0, 5, dtype=torch.double).unsqueeze(-1)
-        >>> greedy = GreedyVariance(RBFKernel(), line, noise_variance=0.01)
-        >>> greedy.extend(3)  # an end, the other end, the middle
-        [0, 4, 2]
+    Shapes: ``points``: ``N x d``.
     """
 
     def __init__(
@@ -220,17 +157,7 @@ class GreedyVariance:
         return self._variance.new_tensor(self._gains)
 
     def best(self, among: Tensor | None = None) -> int:
-        r"""The point of the largest variance; of equal ones the first.
-
-        Args:
-            among: Which points may be chosen, ``N`` booleans; None for all.
-
-        Returns:
-            Its index.
-
-        Raises:
-            InputDataError: No point may be chosen.
-        """
+        """The point of the largest variance; of equal ones the first."""
         variance = self._variance
         if among is not None:
             if not bool(among.any()):
@@ -241,14 +168,7 @@ class GreedyVariance:
         return int((variance >= threshold).nonzero()[0])
 
     def observe(self, index: int) -> None:
-        r"""Add one noisy observation of a point: ``O(N t)``.
-
-        Args:
-            index: The point.
-
-        Raises:
-            InputDataError: There is no such point.
-        """
+        """Add one noisy observation of a point: ``O(N t)``."""
         n, t = len(self._variance), len(self._indices)
         if not 0 <= index < n:
             raise InputDataError(f"`index` must be 0 to {n - 1}, got {index}.")
@@ -269,19 +189,7 @@ class GreedyVariance:
         self._gains.append(point_variance.item())
 
     def extend(self, num: int, among: Tensor | None = None) -> list[int]:
-        r"""Choose and observe, one by one.
-
-        Args:
-            num: How many.
-            among: Which points may be chosen, ``N`` booleans; None for all.
-
-        Returns:
-            The points chosen now, in order.
-
-        Raises:
-            InputDataError: ``num`` is not a positive integer, or no point may be
-                chosen.
-        """
+        """Choose and observe, one by one."""
         chosen: list[int] = []
         for _ in range(check_count(num, "num")):
             chosen.append(self.best(among))
@@ -357,24 +265,10 @@ def information_gain(covariance: Tensor, noise_variance: float | Tensor) -> Tens
 
 
 def model_information_gain(model: SingleTaskGP) -> Tensor:
-    r"""The information gain of a model's own training data.
+    """The information gain of a model's own training data.
 
     See ``information_gain``; kernel, outputscale, noise and (transformed) inputs are
     read from the model. The outcomes and their transform do not matter.
-
-    Args:
-        model: A ``SingleTaskGP`` with a Gaussian likelihood. It goes to eval mode.
-
-    Returns:
-        The gain, a float64 scalar.
-
-    Raises:
-        UnsupportedError: Another model.
-
-    Example:
-        >>> Z = torch.linspace(0.0, 1.0, 16, dtype=torch.double).reshape(8, 2)
-        >>> print(f"{model_information_gain(SingleTaskGP(Z, Z.sum(-1, True))):.2f}")
-        14.32
     """
     if not ExactPosterior.supports(model, None):
         raise UnsupportedError(
@@ -389,14 +283,11 @@ def model_information_gain(model: SingleTaskGP) -> Tensor:
 
 @dataclass(frozen=True, eq=False)
 class GreedyInformationGain:
-    r"""What ``maximum_information_gain`` found.
+    """What ``maximum_information_gain`` found."""
 
-    Attributes:
-        gains: The information gain after 1, 2, ... observations, ``num``, float64.
-        indices: The candidates observed, in order, ``num``; some more than once.
-    """
-
+    # The information gain after 1, 2, ... observations, ``num``, float64.
     gains: Tensor
+    # The candidates observed, in order, ``num``; some more than once.
     indices: Tensor
 
     @property

@@ -137,26 +137,6 @@ def nonadaptive_confidence_width(
     It is ours, for Phased GP uncertainty sampling of [Bogunovic2021misspecified]_. The
     paper has no union bound: it applies Lemma 1, with its information gain, to each
     episode with the same ``delta``, on any compact domain.
-
-    Args:
-        num_decisions: ``|D|``.
-        norm_bound: ``B``, not negative.
-        delta: The probability of failure, between 0 and 1.
-        noise_std: ``sigma``: the noise is ``sigma``-sub-Gaussian.
-        noise_ratio: ``lambda``, the noise variance of the model relative to the
-            outputscale of its kernel.
-        episode: ``e``, from 1 on.
-
-    Returns:
-        The width, in units of ``sigma_m``.
-
-    Raises:
-        InputDataError: A number outside its range.
-
-    Example:
-        >>> options = dict(norm_bound=1.0, delta=0.1, noise_std=0.1, noise_ratio=0.01)
-        >>> round(nonadaptive_confidence_width(1024, episode=5, **options), 4)
-        6.163
     """
     check_count(num_decisions, "num_decisions")
     check_count(episode, "episode")

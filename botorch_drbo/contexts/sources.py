@@ -16,16 +16,7 @@ from botorch_drbo.sampling import sobol_inside
 def law_samples(law: Distribution, num: int, seed: int | None) -> tuple[Tensor, Tensor]:
     """Sample a law.
 
-    Args:
-        law: A torch distribution of a scalar or of a ``d_c``-dim vector.
-        num: How many, ``n``.
-        seed: Decides the draws; None follows torch's generators.
-
-    Returns:
-        Samples ``n x d_c``; and one draw ``1 x d_c``, which tells the dtype of the law.
-
-    Raises:
-        BotorchTensorDimensionError: A law of matrices, or a batch of laws of vectors.
+    Shapes: returns ``n x d_c``.
     """
     # One discarded draw tells the law's dimension, dtype and device; not every law has
     # a mean or parameters to ask. With a seed it leaves the global state alone.
@@ -78,19 +69,7 @@ def _quantile_samples(
 
 
 def grid_counts(num_points: int | Sequence[int], dim: int) -> list[int]:
-    """The number of coordinates of each dimension, checked.
-
-    Args:
-        num_points: One number for all, or ``dim`` numbers.
-        dim: The columns of the grid.
-
-    Returns:
-        ``dim`` counts.
-
-    Raises:
-        BotorchTensorDimensionError: Another number of entries.
-        InputDataError: An entry that is not a positive integer.
-    """
+    """The number of coordinates of each dimension, checked."""
     if isinstance(num_points, Sequence):
         if len(num_points) != dim:
             raise BotorchTensorDimensionError(
@@ -104,12 +83,7 @@ def grid_counts(num_points: int | Sequence[int], dim: int) -> list[int]:
 def product_grid(bounds: Tensor, counts: Sequence[int]) -> Tensor:
     """All combinations of equally spaced coordinates, the last column running fastest.
 
-    Args:
-        bounds: ``2 x d_c``.
-        counts: Coordinates of each column.
-
-    Returns:
-        ``prod(counts) x d_c``.
+    Shapes: ``bounds``: ``2 x d_c``, returns ``prod(counts) x d_c``.
     """
     axes = [_axis(bounds[:, j], m) for j, m in enumerate(counts)]
     return torch.stack(torch.meshgrid(*axes, indexing="ij"), -1).flatten(0, -2)
@@ -118,13 +92,7 @@ def product_grid(bounds: Tensor, counts: Sequence[int]) -> Tensor:
 def nearest_on_grid(points: Tensor, bounds: Tensor, counts: Sequence[int]) -> Tensor:
     """Which grid point is nearest, one dimension at a time; ties go to the lower one.
 
-    Args:
-        points: ``t x d_c``, inside the bounds.
-        bounds: ``2 x d_c``.
-        counts: Coordinates of each column.
-
-    Returns:
-        Row numbers of ``product_grid(bounds, counts)``, ``t``.
+    Shapes: ``points``: ``t x d_c``, ``bounds``: ``2 x d_c``.
     """
     flat = torch.zeros(len(points), dtype=torch.long, device=bounds.device)
     for j, m in enumerate(counts):
@@ -143,20 +111,7 @@ def _axis(bounds: Tensor, num: int) -> Tensor:
 
 
 def half_life_weights(num: int, half_life: float, like: Tensor) -> Tensor:
-    r"""Weights :math:`2^{-a_i / h}` by age, scaled to sum to one.
-
-    Args:
-        num: How many observations, the oldest first: the newest has age 0, the one
-            before it age 1.
-        half_life: ``h``, the age at which an observation counts half.
-        like: Decides dtype and device.
-
-    Returns:
-        Weights, ``num``.
-
-    Raises:
-        InputDataError: ``half_life`` is no positive finite number.
-    """
+    """Weights :math:`2^{-a_i / h}` by age, scaled to sum to one."""
     h = check_positive(half_life, "half_life")
     age = torch.arange(num - 1, -1, -1, dtype=torch.double, device=like.device)
     weights = torch.exp2(-age / h)
@@ -164,14 +119,7 @@ def half_life_weights(num: int, half_life: float, like: Tensor) -> Tensor:
 
 
 def effective_size(weights: Tensor) -> float:
-    r"""How many equal weights say as much: :math:`1 / \sum_i p_i^2`.
-
-    Args:
-        weights: ``n``, not negative, summing to one.
-
-    Returns:
-        Between 1 and ``n``.
-    """
+    r"""How many equal weights say as much: :math:`1 / \sum_i p_i^2`."""
     return 1.0 / weights.double().square().sum().item()
 
 
@@ -182,12 +130,7 @@ def weighted_variance(points: Tensor, weights: Tensor) -> Tensor:
 
     With equal weights this is the sample variance, divisor ``n - 1``.
 
-    Args:
-        points: ``n x d``.
-        weights: ``n``, not negative, summing to one.
-
-    Returns:
-        ``d`` variances, float64; zero if one point has all the weight.
+    Shapes: ``points``: ``n x d``.
     """
     points, weights = points.double(), weights.double()
     squares = weights @ (points - weights @ points).square()
@@ -211,20 +154,7 @@ def kernel_density_samples(
 ) -> Tensor:
     """Draw from a mixture of Gaussians, one at each observation.
 
-    Args:
-        observed: ``t x d_c``.
-        weights: Of the observations, ``t``, summing to one; None for equal ones.
-        num_samples: How many, ``n``.
-        bounds: The box, ``2 x d_c``, or None.
-        bandwidth: Standard deviations of the kernels; None for Silverman's rule.
-        seed: Decides the draws.
-
-    Returns:
-        Samples ``n x d_c``, float64, not clipped.
-
-    Raises:
-        InputDataError: A bandwidth that is not positive, or no scale for one.
-        BotorchTensorDimensionError: A bandwidth of another length.
+    Shapes: ``observed``: ``t x d_c``, ``bounds``: ``2 x d_c``, returns ``n x d_c``.
     """
     t, dim = observed.shape
     # All in float64, whatever the user's dtype: see `sobol_inside`.

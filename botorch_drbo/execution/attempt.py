@@ -12,25 +12,19 @@ _LONGEST = 20_000  # characters of a traceback: some errors print all of their d
 
 @dataclass(frozen=True)
 class Returned:
-    """What a call returned.
+    """What a call returned."""
 
-    Attributes:
-        value: The result.
-    """
-
+    # The result.
     value: object
 
 
 @dataclass(frozen=True)
 class Raised:
-    """Why a call returned nothing.
+    """Why a call returned nothing."""
 
-    Attributes:
-        summary: The error in one line.
-        details: The traceback, or all that is known instead.
-    """
-
+    # The error in one line.
     summary: str
+    # The traceback, or all that is known instead.
     details: str
 
 
@@ -40,24 +34,10 @@ Outcome: TypeAlias = Returned | Raised
 def attempt(
     function: Callable[..., object], arguments: tuple[object, ...], label: str = ""
 ) -> Outcome:
-    r"""Call a function; an error is an outcome like another.
+    """Call a function; an error is an outcome like another.
 
     An error crosses to another process as text, because not every exception can be
     pickled there and unpickled here.
-
-    Args:
-        function: What to call.
-        arguments: Its arguments.
-        label: Different for each call: dask takes calls with equal arguments for one.
-
-    Returns:
-        The result or the error. Ctrl-C is neither, and is raised.
-
-    Example:
-        >>> attempt(divmod, (7, 2))
-        Returned(value=(3, 1))
-        >>> attempt(divmod, (7, 0)).summary
-        'ZeroDivisionError: integer division or modulo by zero'
     """
     try:
         return Returned(function(*arguments))

@@ -20,12 +20,7 @@ _SHORTEST, _LONGEST = 1e-3, 0.1  # seconds between two looks at what is under wa
 
 
 class NoAnswerError(InputDataError):
-    """No worker answers, or none takes a call: perhaps one call has ended them all.
-
-    Args:
-        message: What was wrong.
-        killer: The key of the call that has ended its workers, if that is certain.
-    """
+    """No worker answers, or none takes a call: perhaps one call has ended them all."""
 
     def __init__(self, message: str, killer: Hashable | None = None) -> None:
         super().__init__(message)
@@ -63,19 +58,11 @@ class Executor(Protocol):
 
 
 class Engine(Generic[Key]):
-    r"""Calls of one function, each under a key, and what came of them.
+    """Calls of one function, each under a key, and what came of them.
 
     Use as ``with Engine(...) as engine``: it cancels what is under way at the end.
     Futures are looked at, again and again, rather than called back: that is what all
     executors have in common.
-
-    Args:
-        function: What is called.
-        executor: What calls it; None for processes of this machine.
-        retries: How often a call is made again whose worker died.
-
-    Raises:
-        InputDataError: No executor, or a function that it cannot send to its processes.
     """
 
     def __init__(
@@ -108,15 +95,7 @@ class Engine(Generic[Key]):
         return list(self._calls)
 
     def start(self, key: Key, *arguments: object) -> None:
-        r"""Begin a call.
-
-        Args:
-            key: How `ready` names it.
-            arguments: Those of the function.
-
-        Raises:
-            NoAnswerError: The executor takes no call.
-        """
+        """Begin a call."""
         self._start(key, arguments, 0)
 
     def _start(self, key: Key, arguments: tuple[object, ...], tried: int) -> None:
@@ -149,12 +128,7 @@ class Engine(Generic[Key]):
             self.look()
 
     def look(self) -> None:
-        """Note what is over by now.
-
-        Raises:
-            NoAnswerError: A call was lost as often as it may be before any worker has
-                ever answered: then the call may not be to blame.
-        """
+        """Note what is over by now."""
         for key, (future, arguments, tried) in list(self._calls.items()):
             if not future.done():
                 continue
@@ -239,25 +213,7 @@ def in_parallel(
     parallel: int,
     executor: Executor | None = None,
 ) -> Iterator[tuple[Key, Outcome]]:
-    r"""Call a function with each of many things.
-
-    Args:
-        function: What is called.
-        things: Its argument, by a key.
-        parallel: How many calls are made at once; a single one without ``executor`` is
-            made in this process, more of them in as many others.
-        executor: Who makes them, or None.
-
-    Yields:
-        A key, and what came of its call, in the order in which they end.
-
-    Raises:
-        InputDataError: The function cannot be sent, or no worker ever answers.
-
-    Example:
-        >>> dict(in_parallel(len, {"a": "one", "b": "three"}, parallel=1))
-        {'a': Returned(value=3), 'b': Returned(value=5)}
-    """
+    """Call a function with each of many things."""
     if executor is None and parallel == 1:
         for key, thing in things.items():
             yield key, attempt(function, (thing,))

@@ -20,18 +20,12 @@ from botorch_drbo.execution.attempt import Outcome, Raised, attempt, summary
 
 
 class Processes:
-    r"""Worker processes that call one function.
+    """Worker processes that call one function.
 
     They are new interpreters (``spawn``): nothing of this process is copied, neither
     its threads nor the lock of a journal. A process that dies takes only its own call
     with it. They end with this process, however it ends, together with the programs
     that they have started.
-
-    Args:
-        function: What they call.
-
-    Raises:
-        InputDataError: It cannot be sent to another process.
     """
 
     def __init__(self, function: Callable[..., object]) -> None:
@@ -88,11 +82,7 @@ class _Worker:
         return self._connection.poll() or not self._process.is_alive()
 
     def result(self) -> Outcome:
-        """What came of the call.
-
-        Raises:
-            RuntimeError: The process has died, or could not load the function.
-        """
+        """What came of the call."""
         try:
             found = self._connection.recv() if self._connection.poll() else None
         except (EOFError, OSError, pickle.UnpicklingError):  # cut off by its death

@@ -31,25 +31,18 @@ IGNORED = "Until one has, the outcome constraints are ignored."
 
 @dataclass(frozen=True)
 class Limit:
-    """One outcome constraint with an absolute bound.
+    """One outcome constraint with an absolute bound."""
 
-    Attributes:
-        weights: The weight of each metric in its left-hand side.
-        bound: Its right-hand side.
-        is_upper: Whether the left-hand side must not exceed the bound.
-    """
-
+    # The weight of each metric in its left-hand side.
     weights: Mapping[str, float]
+    # Its right-hand side.
     bound: float
+    # Whether the left-hand side must not exceed the bound.
     is_upper: bool
 
     @classmethod
     def of(cls, constraint: OutcomeConstraint) -> Limit:
-        """Read a constraint of Ax.
-
-        Raises:
-            UnsupportedError: Its bound is relative to a baseline.
-        """
+        """Read a constraint of Ax."""
         if constraint.relative:
             raise UnsupportedError(
                 f"The outcome constraint {constraint.expression!r} is relative to a "
@@ -83,15 +76,7 @@ def metrics_of(limits: Sequence[Limit]) -> list[str]:
 def rooms_of(
     experiment: Experiment, rule: OutsideRule
 ) -> dict[tuple[int, str], list[float]]:
-    """The room to each limit, for each arm with finite numbers of all its metrics.
-
-    Args:
-        experiment: The experiment.
-        rule: What to do with a measurement that is no finite number.
-
-    Returns:
-        By the index of the trial and the name of the arm; one number per constraint.
-    """
+    """The room to each limit, for each arm with finite numbers of all its metrics."""
     limits = limits_of(experiment)
     metrics = metrics_of(limits)
     measured: dict[tuple[int, str], dict[str, float]] = {}

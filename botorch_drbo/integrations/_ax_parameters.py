@@ -35,34 +35,20 @@ from botorch_drbo.space import (
 
 @dataclass(frozen=True)
 class Translation:
-    """A ``Space``, and Ax's values for its variables.
+    """A ``Space``, and Ax's values for its variables."""
 
-    Attributes:
-        space: Decisions and contexts.
-        fixed: Parameters with a single value in Ax.
-        choices: Of each choice, Ax's value of what the space has.
-    """
-
+    # Decisions and contexts.
     space: Space
+    # Parameters with a single value in Ax.
     fixed: TParameterization
+    # Of each choice, Ax's value of what the space has.
     choices: Mapping[str, Mapping[float | str, TParamValue]]
 
     @classmethod
     def of(
         cls, space: SearchSpace, context_names: Sequence[str], outcome: str
     ) -> Translation:
-        """Read Ax's search space, or say what recipes cannot do with it.
-
-        Args:
-            space: The search space.
-            context_names: Which of its parameters are contexts, in their order.
-            outcome: The metric.
-
-        Raises:
-            InputDataError: There is no such parameter, no decision is left, or a
-                constraint of contexts.
-            UnsupportedError: A parameter of another kind.
-        """
+        """Read Ax's search space, or say what recipes cannot do with it."""
         parameters = dict(space.parameters)
         for name in context_names:
             if name not in parameters:
@@ -129,16 +115,7 @@ class Translation:
     def as_kept(
         self, context: Mapping[str, Any], owner: str, rule: OutsideRule
     ) -> TParameterization:
-        """A context as Ax keeps it: 1 is 1.0, or True, where the parameter has that.
-
-        Args:
-            context: By name.
-            owner: Whose it is, for the error message.
-            rule: What to do with a value that the parameter cannot have.
-
-        Returns:
-            What is of use of it.
-        """
+        """A context as Ax keeps it: 1 is 1.0, or True, where the parameter has that."""
         kept: TParameterization = {}
         seen = self.contexts(context, owner, rule)
         for (name, variable), number in zip(

@@ -100,13 +100,7 @@ class RobustDecision:
 def recipe(
     algorithm: str | Recipe, options: dict[str, Any], arguments: Sequence[str]
 ) -> Recipe:
-    """A recipe by name and options, or a ready-made one.
-
-    Args:
-        algorithm: A name or a recipe.
-        options: Those of a named recipe.
-        arguments: What the host's class itself takes, for the error message.
-    """
+    """A recipe by name and options, or a ready-made one."""
     for name in _DIRECTIONS:
         if name in options:
             raise InputDataError(
@@ -130,13 +124,11 @@ class OutsideRule:
     """What to do with a trial that cannot be used.
 
     The host's trials are read again at each call, so each warning is given only once.
-
-    Attributes:
-        outside: The user's choice.
-        said: The warnings that were already given.
     """
 
+    # The user's choice.
     outside: Outside
+    # The warnings that were already given.
     said: set[str] = field(default_factory=set)
 
     def refuse_or_warn(self, error: InputDataError, instead: str) -> None:
@@ -161,16 +153,13 @@ STRICT = OutsideRule("raise")
 @final
 @dataclass(frozen=True)
 class Reader:
-    """Reads the trials of a host.
+    """Reads the trials of a host."""
 
-    Attributes:
-        decisions: The columns of a decision.
-        contexts: Those of a context.
-        rule: What to do with a trial that cannot be used.
-    """
-
+    # The columns of a decision.
     decisions: Mapping[str, Variable]
+    # Those of a context.
     contexts: Mapping[str, Variable]
+    # What to do with a trial that cannot be used.
     rule: OutsideRule
 
     def context(self, values: Mapping[str, object], owner: str) -> Tensor:
@@ -188,17 +177,7 @@ class Reader:
         remedy: str,
         pending: bool = False,
     ) -> Trial:
-        """One trial; without its outcome if that is of no use.
-
-        Args:
-            number: Counts from 0.
-            owner: What the host calls it, such as "trial 3".
-            decision: By name, as far as it is known.
-            context: By name, as far as it is known.
-            value: The outcome, or None.
-            remedy: What to do where an outcome lacks its context.
-            pending: Whether the outcome is out.
-        """
+        """One trial; without its outcome if that is of no use."""
         x = encode(decision, self.decisions, owner, self.rule.of_decisions)
         c = self.context(context, owner)
         y = None
@@ -256,13 +235,7 @@ def known(context: Tensor) -> Tensor | None:
 
 
 def run_of(configuration: Configuration, trials: Sequence[Trial], asked: int) -> Run:
-    """The run that has had these trials.
-
-    Args:
-        configuration: Recipe, space, seed.
-        trials: Their numbers count from 0.
-        asked: How many decisions were asked; it decides the next random draws.
-    """
+    """The run that has had these trials."""
     run = Run(configuration)
     run.ledger = Ledger(configuration.space, trials, num_asked=asked)
     return run
@@ -289,14 +262,7 @@ def encode(
     owner: str,
     rule: OutsideRule = STRICT,
 ) -> Tensor:
-    """What a model sees of named values, ``d``; NaN where there is none of use.
-
-    Args:
-        values: In the user's units.
-        variables: The columns.
-        owner: Whose they are, for the error message, such as "trial 3".
-        rule: What to do with a value that its variable cannot have.
-    """
+    """What a model sees of named values, ``d``; NaN where there is none of use."""
     numbers = torch.full((len(variables),), torch.nan, dtype=torch.double)
     for j, (name, variable) in enumerate(variables.items()):
         if name not in values:

@@ -99,31 +99,7 @@ def construct_inputs(
     constraints_tuple: object = None,
     **arguments: Any,
 ) -> dict[str, Any]:
-    r"""The arguments of an acquisition function.
-
-    Args:
-        kind: Its class.
-        model: The fitted model, of all features.
-        training_data: What the model was fitted to, of one outcome.
-        context_names: Which features are contexts.
-        bounds: Lower and upper bound of each feature.
-        context_set: The reference distribution, or its encoding from ``codec.encode``;
-            None for the contexts in the data.
-        ambiguity_set: The ambiguity set, or its encoding; None for no ambiguity.
-            Ignored if there is an ``objective``.
-        constraints_tuple: Outcome constraints; not supported.
-        arguments: The other arguments of the class by name. Defaults: 2.25 for
-            ``beta``, the decisions of the data for ``X_baseline``, and the context
-            columns of ``bounds`` for ``context_bounds``. Of DRBO-KDE and DRBO-MMD
-            without a ``context_set`` what ``from_contexts`` takes from data and bounds.
-
-    Returns:
-        The keyword arguments for the class.
-
-    Raises:
-        InputDataError: An unknown feature, or contexts outside of the bounds.
-        UnsupportedError: Outcome constraints, or several outcomes.
-    """
+    """The arguments of an acquisition function."""
     if constraints_tuple is not None:
         raise UnsupportedError(
             f"{kind.__name__} does not keep outcome constraints. Leave them out, or "
@@ -210,17 +186,7 @@ def construct_joint(
     acquisition: str = DistributionallyRobustUCB.__name__,
     **arguments: Any,
 ) -> dict[str, Any]:
-    r"""The arguments of ``OverJointInputs``, the acquisition function for Ax.
-
-    Args:
-        model: The fitted model, of all features.
-        acquisition: The name of the class that it wraps.
-        arguments: The arguments of this class.
-
-    Raises:
-        InputDataError: The class does not exist.
-        UnsupportedError: An option in the units of the outcome, which Ax standardises.
-    """
+    """The arguments of ``OverJointInputs``, the acquisition function for Ax."""
     kinds = {kind.__name__: kind for kind in ACQUISITION_FUNCTIONS}
     if acquisition not in kinds:
         raise InputDataError(

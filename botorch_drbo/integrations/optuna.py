@@ -53,16 +53,7 @@ from botorch_drbo.space.table import to_tensor
 
 @final
 class Columns:
-    r"""A decision or a context of a study: its distributions, and their variables.
-
-    Args:
-        given: For each name its distribution.
-        what: What the user calls them, "search_space" or "contexts".
-
-    Raises:
-        InputDataError: No dictionary, an empty one, or a distribution of one value.
-        UnsupportedError: Something else than Optuna's distributions.
-    """
+    """A decision or a context of a study: its distributions, and their variables."""
 
     def __init__(self, given: Mapping[str, BaseDistribution], what: str) -> None:
         if not isinstance(given, Mapping) or not given:

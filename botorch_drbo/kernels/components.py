@@ -41,29 +41,20 @@ _CURVATURE = {1.5: 3.0, 2.5: 5.0 / 3.0, math.inf: 1.0}
 
 
 class StationaryFactor(NamedTuple):
-    r"""A stationary correlation ``phi(r^2)`` of some of the columns.
+    """A stationary correlation ``phi(r^2)`` of some of the columns."""
 
-    Args:
-        smoothness: ``nu`` of a Matern kernel; infinity for RBF; or rational quadratic.
-        weights: One over the lengthscale of each column, zero where it is not active,
-            ``d``.
-    """
-
+    # ``nu`` of a Matern kernel; infinity for RBF; or rational quadratic.
     smoothness: Smoothness
+    # One over the lengthscale of each column, zero where it is not active, ``d``.
     weights: Tensor
 
     def frequencies(self, shape: Sequence[int], generator: Generator) -> Tensor:
-        r"""Draw from the spectral density.
+        """Draw from the spectral density.
 
         Normal for RBF, Student's t with ``2 nu`` degrees for Matern, normal with a
         Gamma variance for a rational quadratic kernel.
 
-        Args:
-            shape: How many, any shape.
-            generator: A generator of the CPU.
-
-        Returns:
-            Angular frequencies, ``shape x d``.
+        Shapes: returns ``shape x d``.
         """
         normal = torch.randn(
             *shape, len(self.weights), generator=generator, dtype=torch.double
@@ -88,25 +79,17 @@ class StationaryFactor(NamedTuple):
 
 
 class KernelComponent(NamedTuple):
-    r"""One summand of a kernel: a variance times a product of correlations.
+    """One summand of a kernel: a variance times a product of correlations."""
 
-    Args:
-        variance: ``s``.
-        factors: At least one factor.
-    """
-
+    # ``s``.
     variance: float
+    # At least one factor.
     factors: tuple[StationaryFactor, ...]
 
     def frequencies(self, shape: Sequence[int], generator: Generator) -> Tensor:
-        r"""Draw from the spectral density of the product.
+        """Draw from the spectral density of the product.
 
-        Args:
-            shape: How many, any shape.
-            generator: A generator of the CPU.
-
-        Returns:
-            Angular frequencies, ``shape x d``.
+        Shapes: returns ``shape x d``.
         """
         # A product of correlations: the sum of independent frequencies.
         draws = [factor.frequencies(shape, generator) for factor in self.factors]
@@ -114,27 +97,7 @@ class KernelComponent(NamedTuple):
 
 
 def kernel_components(kernel: Kernel, num_columns: int) -> list[KernelComponent]:
-    r"""Multiply a tree of kernels out.
-
-    Args:
-        kernel: RBF, Matern-1/2, -3/2 or -5/2, rational quadratic; ``ScaleKernel``,
-            ``ProductKernel`` and ``AdditiveKernel`` of these; with ``active_dims`` and
-            ARD.
-        num_columns: The kernel's inputs ``d``.
-
-    Returns:
-        The summands, float64, on the CPU.
-
-    Raises:
-        UnsupportedError: Another kernel, or a batch of kernels.
-
-    Example:
-        >>> from gpytorch.kernels import MaternKernel, RBFKernel, ScaleKernel
-        >>> k_x, k_c = RBFKernel(active_dims=[0]), MaternKernel(2.5, active_dims=[1])
-        >>> components = kernel_components(k_x + ScaleKernel(k_c * k_x), 2)
-        >>> [len(component.factors) for component in components]
-        [1, 2]
-    """
+    """Multiply a tree of kernels out."""
     return _called(kernel, list(range(num_columns)), num_columns)
 
 
@@ -146,15 +109,6 @@ def curvature_at_zero(component: KernelComponent) -> Tensor:
     with ``c`` 1 for RBF and rational quadratic, 3 for Matern-3/2 and 5/3 for
     Matern-5/2: of a product of correlations, which all are one with slope zero there,
     the curvatures add up.
-
-    Args:
-        component: The summand.
-
-    Returns:
-        The curvatures, ``d``, float64.
-
-    Raises:
-        UnsupportedError: A Matern-1/2 factor, which has a kink at zero.
     """
     if any(factor.smoothness == 0.5 for factor in component.factors):
         raise UnsupportedError("its kernel has a Matern-1/2 part, which has a kink")
@@ -221,24 +175,5 @@ def _forward(kernel: Kernel, columns: list[int], d: int) -> list[KernelComponent
 
 
 def prior_kernel(kernel: Kernel) -> Kernel:
-    r"""The kernel of the function itself, before any of its data are summed up.
-
-    Args:
-        kernel: Any kernel of GPyTorch.
-
-    Returns:
-        Of an ``InducingPointKernel`` the kernel that it approximates; any other one as
-        it is.
-
-    Example:
-        >>> import torch
-        >>> from gpytorch.kernels import RBFKernel
-        >>> from gpytorch.likelihoods import GaussianLikelihood
-        >>> rbf = RBFKernel()
-        >>> few = InducingPointKernel(rbf, torch.rand(3, 1), GaussianLikelihood())
-        >>> prior_kernel(few)
-        RBFKernel(
-          (raw_lengthscale_constraint): Positive()
-        )
-    """
+    """The kernel of the function itself, before any of its data are summed up."""
     return kernel.base_kernel if isinstance(kernel, InducingPointKernel) else kernel

@@ -22,13 +22,9 @@ class ContextKernel(Module):
     For any decision and any data, means are linear and explained variances quadratic in
     these rows. A column holds one summand and one training input, weighted by the
     summand's share of the variance, so no row has an entry above one.
-
-    Args:
-        components: Summands that factorise, with the context's columns only in the
-            weights, ``d_c``.
-        points: The contexts of the training inputs, ``t x d_c``, float64.
     """
 
+    # The contexts of the training inputs, ``t x d_c``, float64.
     points: Tensor
 
     def __init__(self, components: Sequence[KernelComponent], points: Tensor) -> None:
@@ -70,13 +66,9 @@ class ContextKernel(Module):
         return len(self.summands) * len(self.points)
 
     def forward(self, contexts: Tensor) -> Tensor:
-        r"""Evaluate the rows.
+        """Evaluate the rows.
 
-        Args:
-            contexts: ``n x d_c``, in the units of ``points``.
-
-        Returns:
-            ``n x (m t)``; without summands that see the context ``n x 0``.
+        Shapes: ``contexts``: ``n x d_c``, returns ``n x (m t)``.
         """
         rows = [contexts.new_empty(len(contexts), 0)]
         for share, factors in self.summands:
@@ -89,14 +81,9 @@ class ContextKernel(Module):
         return torch.cat(rows, dim=-1)
 
     def rows_and_slopes(self, contexts: Tensor) -> tuple[Tensor, Tensor]:
-        r"""Evaluate the rows and differentiate them (RBF factors only).
+        """Evaluate the rows and differentiate them (RBF factors only).
 
-        Args:
-            contexts: ``n x d_c``, in the units of ``points``.
-
-        Returns:
-            ``forward(contexts)``, ``n x (m t)``, and its derivatives in each column,
-            ``d_c x n x (m t)``.
+        Shapes: ``contexts``: ``n x d_c``, returns ``n x (m t)``.
         """
         # By differences, not by a matrix product: the skeleton needs every digit.
         gaps = contexts.mT.unsqueeze(-1) - self.points.mT.unsqueeze(-2)  # d_c x n x t
@@ -131,18 +118,7 @@ class ContextKernel(Module):
 def context_components(
     kernel: Kernel, num_columns: int, context_columns: Sequence[int]
 ) -> list[KernelComponent] | None:
-    r"""Find the context's side of a kernel, if the kernel factorises.
-
-    Args:
-        kernel: The covariance module of a model.
-        num_columns: Columns of its inputs, ``d``.
-        context_columns: The columns that hold the context.
-
-    Returns:
-        The summands with the context's columns only, or None for a kernel that is not
-        a sum of products of RBF and Matern kernels, or in which a Matern factor mixes
-        decision and context.
-    """
+    """Find the context's side of a kernel, if the kernel factorises."""
     try:
         # An RBF factor splits over any columns: exp of a sum. Another one must look at
         # one side only.

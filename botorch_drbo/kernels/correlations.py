@@ -20,11 +20,9 @@ class RationalQuadratic(NamedTuple):
 
     .. math:: \phi(r^2) = \Big( 1 + \frac{r^2}{2 \alpha} \Big)^{-\alpha}
         = E_\tau\, e^{-\tau r^2 / 2}, \qquad \tau \sim \mathrm{Gamma}(\alpha, \alpha)
-
-    Args:
-        alpha: The shape.
     """
 
+    # The shape.
     alpha: float
 
 
@@ -43,17 +41,10 @@ def is_smooth(smoothness: Smoothness) -> bool:
 
 
 def correlation(smoothness: Smoothness, squared: Tensor) -> Tensor:
-    r"""Evaluate ``phi(r^2)`` of a stationary kernel.
+    """Evaluate ``phi(r^2)`` of a stationary kernel.
 
     Twice differentiable at zero distance where the kernel is; Matern-1/2, which has a
     kink there, gets a slope of zero.
-
-    Args:
-        smoothness: ``nu``: 0.5, 1.5, 2.5, or infinity for RBF; or rational quadratic.
-        squared: Squared distances in lengthscales, any shape, not negative.
-
-    Returns:
-        Correlations of the same shape.
     """
     if isinstance(smoothness, RationalQuadratic):
         alpha = smoothness.alpha
@@ -70,17 +61,10 @@ def correlation(smoothness: Smoothness, squared: Tensor) -> Tensor:
 def correlation_and_slope(
     smoothness: Smoothness, squared: Tensor
 ) -> tuple[Tensor, Tensor]:
-    r"""Evaluate ``phi`` and twice its derivative, ``2 phi'(r^2)``.
+    """Evaluate ``phi`` and twice its derivative, ``2 phi'(r^2)``.
 
     So the gradient of ``phi(|a - b|^2)`` in ``a`` is ``2 phi' (a - b)``. Both can be
     differentiated once more.
-
-    Args:
-        smoothness: 1.5, 2.5, or infinity for RBF; or rational quadratic.
-        squared: Squared distances in lengthscales, any shape, not negative.
-
-    Returns:
-        Correlations and slopes of the same shape.
     """
     # 2 phi' is -phi / (1 + r^2 / 2 alpha) for a rational quadratic, -phi for RBF, -5/3
     # (1 + a) exp(-a) for Matern-5/2, and -3 exp(-a) for Matern-3/2.

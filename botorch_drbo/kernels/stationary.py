@@ -42,19 +42,7 @@ _STATIONARY = (
 
 
 def is_stationary(kernel: Kernel) -> bool:
-    r"""Whether a kernel is known to depend on the difference of its inputs alone.
-
-    Args:
-        kernel: Any kernel of GPyTorch.
-
-    Returns:
-        True for sums and products of RBF, Matern and rational quadratic kernels; False
-        also for kernels that this package does not know.
-
-    Example:
-        >>> is_stationary(ScaleKernel(RQKernel()))
-        True
-    """
+    """Whether a kernel is known to depend on the difference of its inputs alone."""
     parts = [part for part in kernel.modules() if isinstance(part, Kernel)]
     return all(type(part) in _STATIONARY for part in parts)
 
@@ -65,16 +53,12 @@ class StationaryKernel(Module):
     .. math:: k(z, z') = s\, \phi(r^2), \qquad r^2 = \sum_j w_j^2 (z_j - z'_j)^2
 
     Distances come from one matrix product.
-
-    Args:
-        smoothness: 1.5, 2.5, or infinity for RBF; or rational quadratic.
-        weights: One over the lengthscales, zero in columns that do not count, ``d``.
-        variance: ``s``.
-        points: The points ``Z``, ``t x d``.
     """
 
     centre: Tensor
+    # One over the lengthscales, zero in columns that do not count, ``d``.
     weights: Tensor
+    # The points ``Z``, ``t x d``.
     points: Tensor
     norms: Tensor
 
@@ -96,39 +80,27 @@ class StationaryKernel(Module):
             self.register_buffer(name, buffer.detach(), persistent=False)
 
     def scale(self, Z: Tensor) -> Tensor:
-        r"""Centre inputs and divide by the lengthscales.
+        """Centre inputs and divide by the lengthscales.
 
-        Args:
-            Z: Inputs, ``N x d``.
-
-        Returns:
-            Inputs in units of the lengthscales, ``N x d``.
+        Shapes: ``Z``: ``N x d``, returns ``N x d``.
         """
         return (Z - self.centre) * self.weights
 
     def forward(self, scaled: Tensor) -> Tensor:
-        r"""Evaluate the kernel against the stored points.
+        """Evaluate the kernel against the stored points.
 
-        Args:
-            scaled: Inputs from ``scale``, ``N x d``.
-
-        Returns:
-            ``k(z, Z)``, ``N x t``.
+        Shapes: ``scaled``: ``N x d``, returns ``N x t``.
         """
         squared = self._squared_distance(scaled)
         return self.variance * correlation(self.smoothness, squared)
 
     def value_and_slope(self, scaled: Tensor) -> tuple[Tensor, Tensor]:
-        r"""Evaluate the kernel and twice its derivative in ``r^2``.
+        """Evaluate the kernel and twice its derivative in ``r^2``.
 
         With slope ``D`` the gradient of ``k(z, z_j)`` in the scaled input ``a`` is
         ``D_j (a - b_j)``. Both results can be differentiated once more.
 
-        Args:
-            scaled: Inputs from ``scale``, ``N x d``.
-
-        Returns:
-            ``k`` and ``2 s phi'``, both ``N x t``.
+        Shapes: ``scaled``: ``N x d``, returns ``N x t``.
         """
         squared = self._squared_distance(scaled)
         value, slope = correlation_and_slope(self.smoothness, squared)
@@ -145,17 +117,11 @@ class StationaryKernel(Module):
 def stationary_kernel(
     components: Sequence[KernelComponent], points: Tensor
 ) -> StationaryKernel | None:
-    r"""Find the one stationary factor that a kernel is, if it is one.
+    """Find the one stationary factor that a kernel is, if it is one.
 
     A product of RBF factors is one: their squared distances add up.
 
-    Args:
-        components: The summands of the kernel.
-        points: The points to evaluate against, ``t x d``.
-
-    Returns:
-        The same kernel as a ``StationaryKernel``; None for a sum, for a product with a
-        Matern factor, and for Matern-1/2.
+    Shapes: ``points``: ``t x d``.
     """
     if len(components) != 1:
         return None
@@ -170,17 +136,13 @@ def stationary_kernel(
 
 
 class KernelSide(NamedTuple):
-    r"""What one group of columns contributes to the rows of a summand.
+    """What one group of columns contributes to the rows of a summand."""
 
-    Args:
-        correlation: The product of the factors that look at this group alone, and of
-            this group's half of the RBF factors, ``... x N x t``; None if there is
-            none of either.
-        squared: For each Matern factor of both groups, its squared distance in the
-            columns of this one, ``... x N x t``.
-    """
-
+    # The product of the factors that look at this group alone, and of this group's half
+    # of the RBF factors, ``... x N x t``; None if there is none of either.
     correlation: Tensor | None
+    # For each Matern factor of both groups, its squared distance in the columns of this
+    # one, ``... x N x t``.
     squared: list[Tensor]
 
 
@@ -192,14 +154,10 @@ class SplitComponent(Module):
 
     The product runs over the Matern factors that look at both groups; without such
     factors (``separable``) the summand is a product of two kernels.
-
-    Args:
-        component: The summand.
-        points: The training inputs, ``t x d``, float64.
-        split: The first ``split`` columns are the first group.
     """
 
     weights: Tensor
+    # The training inputs, ``t x d``, float64.
     points: Tensor
     scaled: Tensor
     norms: Tensor
@@ -228,14 +186,9 @@ class SplitComponent(Module):
         self.register_buffer("norms", torch.stack(norms, 1), persistent=False)
 
     def side(self, inputs: Tensor, group: int) -> KernelSide:
-        r"""Evaluate one group.
+        """Evaluate one group.
 
-        Args:
-            inputs: The group's columns, ``... x N x k``.
-            group: 0 or 1.
-
-        Returns:
-            The group's part of the rows.
+        Shapes: ``inputs``: ``... x N x k``.
         """
         correlation: Tensor | None = None
         squared: list[Tensor] = []
@@ -262,15 +215,9 @@ class SplitComponent(Module):
         return KernelSide(correlation, squared)
 
     def side_and_slopes(self, inputs: Tensor, group: int) -> tuple[Tensor, Tensor]:
-        r"""Evaluate one group of a separable summand, and its slopes in the inputs.
+        """Evaluate one group of a separable summand, and its slopes in the inputs.
 
-        Args:
-            inputs: The group's columns, ``N x k``.
-            group: 0 or 1.
-
-        Returns:
-            The group's part of the rows, ``N x t``, and its derivatives in each column,
-            ``k x N x t``. Matern-1/2 has none.
+        Shapes: ``inputs``: ``N x k``, returns ``N x t``.
         """
         columns = self.groups[group]
         gaps = inputs.mT.unsqueeze(-1) - self.points[:, columns].mT.unsqueeze(-2)
@@ -289,14 +236,10 @@ class SplitComponent(Module):
         return value, slopes
 
     def mixed(self, first: KernelSide, second: KernelSide) -> Tensor:
-        r"""Evaluate the factors of both groups at every pair.
+        """Evaluate the factors of both groups at every pair.
 
-        Args:
-            first: The first group's side, ``... x N x t``.
-            second: The second group's side, ``n x t``.
-
-        Returns:
-            Their product, ``... x N x n x t``.
+        Shapes: ``first``: ``... x N x t``, ``second``: ``n x t``, returns ``... x N x n
+        x t``.
         """
         smoothness = compress(self.smoothness, self.mixes)
         factors = [

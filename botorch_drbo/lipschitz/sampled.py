@@ -49,18 +49,15 @@ _VALUE_MARGIN = 0.05  # a climb predicted to end this far below need not converg
 
 
 class LogLength(NamedTuple):
-    r"""A quadratic model of the logarithm of the gradient's norm, about a point.
+    """A quadratic model of the logarithm of the gradient's norm, about a point."""
 
-    Args:
-        point: Its centre, in the unit box, ``... x R x d``.
-        value: The logarithm there, ``... x R``.
-        gradient: Its gradient, ``... x R x d``.
-        hessian: Its Hessian, ``... x R x d x d``.
-    """
-
+    # Its centre, in the unit box, ``... x R x d``.
     point: Tensor
+    # The logarithm there, ``... x R``.
     value: Tensor
+    # Its gradient, ``... x R x d``.
     gradient: Tensor
+    # Its Hessian, ``... x R x d x d``.
     hessian: Tensor
 
     def predicted(self, step: Tensor) -> Tensor:
@@ -77,12 +74,7 @@ class LogLength(NamedTuple):
         direction one of ascent, at saddle points too. A variable near a bound that lies
         uphill is active: it goes to the bound.
 
-        Args:
-            radius: The trust region's radius, ``... x R``.
-            margin: A bound nearer than this is active.
-
-        Returns:
-            The trial points, ``... x R x d``.
+        Shapes: ``radius``: ``... x R``, returns ``... x R x d``.
         """
         # Active set: variables whose uphill bound is within the margin.
         to_bound = (self.gradient > 0).to(self.point) - self.point
@@ -110,7 +102,7 @@ class LogLength(NamedTuple):
 
 
 class SlopeClimb(Module):
-    r"""Trust-region Newton ascents from several starts, for all decisions at once.
+    """Trust-region Newton ascents from several starts, for all decisions at once.
 
     A step evaluates the gradient field on a small stencil, fits the quadratic model to
     it and goes to the model's maximum in the trust region. A step that lowered the
@@ -120,15 +112,11 @@ class SlopeClimb(Module):
 
     With ``scales`` the norm is that of ``S g``: then ``J S^2 g`` stands for ``J g``,
     ``J S^2 J`` for ``J J``, and ``S^2 g`` for ``g`` in the sum.
-
-    Args:
-        dim: Columns of the box, ``d``.
-        scales: ``S``, by what the slope in each column is multiplied, ``d``; None for
-            one.
     """
 
     directions: Tensor
     third_order: Tensor
+    # ``S``, by what the slope in each column is multiplied, ``d``; None for one.
     scales: Tensor
 
     def __init__(self, dim: int, scales: Tensor | None = None) -> None:
@@ -147,18 +135,9 @@ class SlopeClimb(Module):
     def forward(
         self, slopes: UnitSlopes, starts: Tensor, num_steps: int, radius: float
     ) -> tuple[Tensor, Tensor, Tensor]:
-        r"""Climb until every climb that can win has converged.
+        """Climb until every climb that can win has converged.
 
-        Args:
-            slopes: The gradient field.
-            starts: In the unit box, ``... x R x d``.
-            num_steps: The most steps, at least one.
-            radius: The first trust region's radius.
-
-        Returns:
-            The last trial points of the surviving climbs, ``... x R' x d``; the best
-            point of all that were evaluated, ``... x 1 x d``; and the gradient's norm
-            there, ``... x 1``.
+        Shapes: ``starts``: ``... x R x d``, returns ``... x R' x d``.
         """
         # h = eps^(1/4) balances rounding and truncation of a second difference; in
         # float32 that stencil would be as wide as a peak.
@@ -352,45 +331,14 @@ class LipschitzConstant(Module):
     derivative of the score. That theorem asks for a context at which the norm is
     stationary in the box, which is why climbs go all the way. It speaks of the first
     derivative only: a second one by autograd holds the maximising context fixed.
-
-    Args:
-        context_bounds: The box ``C``, ``2 x d_c``.
-        support: Contexts to look at besides the Sobol set, ``n x d_c``.
-        num_sobol: Size of the Sobol set; by default 128, 256, and 512 from ``d_c = 3``
-            on.
-        num_starts: Contexts per decision that climb, by default 2 on a line, 12 in two
-            columns and 24 from ``d_c = 3`` on.
-        num_ascent_steps: The most climbing steps, by default 4 on a line and 12
-            otherwise, where half of that is the rule; 0 keeps the best sampled context.
-        scales: By what the slope in each column of the unit cube is multiplied, not
-            negative, ``d_c``; None for one. With ``r_j`` the slope is that per radius
-            ``r_j`` of the column, in widths of its bounds.
-        seed: Seed of the scrambled Sobol set, which is drawn once.
-
-    Raises:
-        InputDataError: Bounds reversed or not finite, support outside the bounds.
-
-    Example:
-        >>> bounds = torch.tensor([[0.0], [2.0]], dtype=torch.double)
-        >>> lipschitz = LipschitzConstant(bounds)
-        >>> x = torch.tensor([[[3.0]]], dtype=torch.double)  # one decision
-        >>> def slopes(contexts=None):  # of x * sin(c): x * cos(c), steepest at c = 0
-        ...     contexts = lipschitz.candidates if contexts is None else contexts
-        ...     return x * contexts.cos()
-        >>> lipschitz(slopes)  # times 2 - 0
-        tensor([6.], dtype=torch.float64)
-
-    In float32 ``L`` is as right as the slopes are. Where the model is nearly certain,
-    ``sigma`` is a small difference of large numbers: with a noise of 1e-6 slopes, and
-    ``L`` with them, were off by 3e-2 on a line. Use float64 there.
-
-    [Micheli2025wdrbo]_, eq. 13. The authors' code computes ``L`` without a graph, so
-    that their penalty has no gradient; this one has.
     """
 
     bounds: Tensor
     candidates: Tensor
     widths: Tensor
+    # By what the slope in each column of the unit cube is multiplied, not negative,
+    # ``d_c``; None for one. With ``r_j`` the slope is that per radius ``r_j`` of the
+    # column, in widths of its bounds.
     scales: Tensor
     stencil: Tensor
     stencil_offsets: Tensor
@@ -460,37 +408,23 @@ class LipschitzConstant(Module):
         self.climb = SlopeClimb(d_c, scales)
 
     def forward(self, slopes: Slopes) -> Tensor:
-        r"""Evaluate ``L(x)``.
+        """Evaluate ``L(x)``.
 
-        Args:
-            slopes: The slope of the score in the context; see ``Slopes``.
-
-        Returns:
-            ``L(x)``, shape ``...`` (for scores of an ensemble of S models,
-            ``... x S``), in units of the score; differentiable where ``slopes`` is.
+        Shapes: returns ``... x S``.
         """
         return self.steepest(slopes(self.maximizers(slopes)))
 
     def steepest(self, slopes: Tensor) -> Tensor:
-        r"""The largest of some slopes, in units of the box.
+        """The largest of some slopes, in units of the box.
 
-        Args:
-            slopes: ``... x k x d_c``.
-
-        Returns:
-            ``...``.
+        Shapes: ``slopes``: ``... x k x d_c``.
         """
         return self._norm(slopes).amax(-1)
 
     def maximizers(self, slopes: Slopes) -> Tensor:
-        r"""Contexts among which the steepest one found is.
+        """Contexts among which the steepest one found is.
 
-        Args:
-            slopes: The slope of the score in the context; see ``Slopes``.
-
-        Returns:
-            The best context seen, and the ends of the climbs, for each decision and
-            ensemble member: ``... (x S) x k x d_c``.
+        Shapes: returns ``... (x S) x k x d_c``.
         """
         with torch.no_grad():
             # Danskin: L(x) has the gradient of the slope at the steepest context, which
@@ -525,9 +459,7 @@ class LipschitzConstant(Module):
     def _starts(self, norms: Tensor) -> tuple[Tensor, Tensor]:
         """The steepest candidates at least ``start_distance`` apart (greedy).
 
-        Returns:
-            Starts ``... (x S) x R x d_c``, on a line after their first step; and the
-            best candidate, ``... (x S) x 1 x d_c``.
+        Shapes: returns ``... (x S) x R x d_c``.
         """
         # Greedy: the steepest candidate, and then the steepest not near one of those.
         points = self.candidates.to(norms)  # M x d_c

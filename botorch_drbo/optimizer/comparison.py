@@ -70,18 +70,7 @@ def compared(
     level: float,
     context_set: ContextSet | None,
 ) -> Comparison:
-    """Let each method recommend by one model, and judge all by its joint posterior.
-
-    Args:
-        run: The record so far; it is not changed.
-        methods: Names of recipes, or recipes; the first is what the others are
-            compared with.
-        shifts: By name; see ``RobustOptimizer.compare``.
-        radii: Of Wasserstein balls; each is the world that is worst for a decision.
-        clip: The share of the weight that a shift may move out of the bounds.
-        level: Of the intervals.
-        context_set: The distribution as things are; None for that of the recipe.
-    """
+    """Let each method recommend by one model, and judge all by its joint posterior."""
     configuration = run.configuration
     space, own = configuration.space, configuration.algorithm
     own_state, level = run.state(Purpose.RECOMMENDATION), check_level(level)

@@ -31,14 +31,11 @@ _Answer = TypeVar("_Answer", bound="DataclassInstance")
 
 @dataclass(frozen=True)
 class Outcome:
-    """What is measured of a decision; recipes see it so that high is good.
+    """What is measured of a decision; recipes see it so that high is good."""
 
-    Attributes:
-        maximize: Whether high values are good for the user too.
-        name: That of the user.
-    """
-
+    # Whether high values are good for the user too.
     maximize: bool
+    # That of the user.
     name: str = "value"
 
     def told(self, value: _Value) -> _Value:
@@ -55,24 +52,9 @@ class Outcome:
 
 
 class Configuration:
-    r"""All that a run depends on beside its events.
+    """All that a run depends on beside its events.
 
-    Args:
-        algorithm: The recipe.
-        bounds: Lower and upper bounds of the decision, ``2 x d_x``, or a space of
-            named variables.
-        context_bounds: Lower and upper bounds of the context, ``2 x d_c``; None with a
-            space.
-        seed: Determines all random draws.
-        maximize: False if low outcomes are good.
-        num_initial: Size of the initial design; None for ``2 * (d_x + 1)``.
-        initial_design: A key of ``INITIAL_DESIGNS``.
-        perturbation: Whether the context is added to the decision.
-
-    Raises:
-        InputDataError: A value outside its range.
-        BotorchTensorDimensionError: Bounds that are not ``2 x d``.
-        UnsupportedError: A recipe that can make nothing of such a space.
+    Shapes: ``bounds``: ``2 x d_x``, ``context_bounds``: ``2 x d_c``.
     """
 
     def __init__(
@@ -131,14 +113,7 @@ class Configuration:
         self.initial_design = initial_design
 
     def to_dict(self) -> dict[str, Any]:
-        r"""Describe it in plain JSON types, exactly.
-
-        Returns:
-            What ``from_dict`` reads.
-
-        Raises:
-            InputDataError: The recipe is in no registry, by which it could be found.
-        """
+        """Describe it in plain JSON types, exactly."""
         check_can_be_saved(self.algorithm)
         boxes = (
             {"space": self.named}
@@ -159,21 +134,7 @@ class Configuration:
         named: Space | None = None,
         functions: OwnFunctions = NO_FUNCTIONS,
     ) -> Configuration:
-        r"""Read what ``to_dict`` has written.
-
-        Args:
-            config: Anything that JSON can hold.
-            device: Where to compute.
-            named: The space of the run, for one whose constraints are functions.
-            functions: Functions of the user\'s own that the run had.
-
-        Returns:
-            The configuration.
-
-        Raises:
-            InputDataError: It is damaged, or a function is missing.
-            BotorchTensorDimensionError: Bounds that are not ``2 x d``.
-        """
+        """Read what ``to_dict`` has written."""
         if not isinstance(config, dict):
             raise InputDataError("it is no JSON object.")
         boxes = ("bounds", "context_bounds") if "bounds" in config else ("space",)

@@ -39,14 +39,7 @@ from botorch_drbo.search.candidates import best_rows, check_candidates, redrawn,
 
 
 class InitialDesign:
-    """A scrambled Sobol sequence of what may be decided, or a shuffled list.
-
-    Args:
-        space: The boxes of decisions and contexts.
-        num_initial: How many decisions the design has.
-        seed: Decides the scrambling and the shuffling.
-        joint: Whether the sequence is one of decisions and contexts together.
-    """
+    """A scrambled Sobol sequence of what may be decided, or a shuffled list."""
 
     def __init__(
         self, space: SearchSpace, num_initial: int, seed: int, *, joint: bool = False
@@ -57,13 +50,7 @@ class InitialDesign:
         self._joint = joint
 
     def share(self, q: int, ledger: Ledger, *, needs_data: bool) -> int:
-        """How many of the next ``q`` decisions belong to the design.
-
-        Args:
-            q: How many decisions are asked for.
-            ledger: What has been asked and told so far.
-            needs_data: Whether the algorithm can propose nothing before an outcome.
-        """
+        """How many of the next ``q`` decisions belong to the design."""
         t = len(ledger.standing.complete)
         waits = needs_data and t == 0
         if waits and self._num_initial > 0:
@@ -80,15 +67,7 @@ class InitialDesign:
         return redrawn(x, failed, self._space, self._seed, first)
 
     def contexts(self, x: Tensor, num_asked: int) -> Tensor:
-        """The contexts that belong to decisions, ``q x d_x`` to ``q x d_c``.
-
-        Args:
-            x: Decisions.
-            num_asked: How many points of the sequence may have been asked for.
-
-        Returns:
-            Contexts; rows of NaN for decisions whose context the world decides.
-        """
+        """The contexts that belong to decisions, ``q x d_x`` to ``q x d_c``."""
         box, d_x = self._space.joint_bounds, self._space.d_x
         found = x.new_full((len(x), self._space.d_c), torch.nan).to(box)
         if self._joint and num_asked:
@@ -141,15 +120,7 @@ def next_decisions(
 ) -> tuple[Tensor, Tensor | None]:
     """The next decisions: first the initial design's, then the algorithm's.
 
-    Args:
-        run: The record so far; it is not changed.
-        q: How many.
-        candidates: The decisions to choose from, ``m x d_x``; None for the whole box.
-        this_round: What is known about this round alone, within the boxes.
-        choose_context: Whether to choose contexts too, for a laboratory.
-
-    Returns:
-        ``q x d_x``, and the contexts ``q x d_c`` if they are chosen.
+    Shapes: ``candidates``: ``m x d_x``, returns ``q x d_x``.
     """
     space, ledger = run.configuration.space, run.ledger
     num_asked = ledger.standing.num_asked
@@ -252,11 +223,7 @@ def recommended(
 ) -> Recommendation:
     """The decision to implement now, its values in the user's sign.
 
-    Args:
-        run: The record so far; it is not changed.
-        candidates: The decisions to choose from, ``m x d_x``; None for the whole box.
-        this_round: What is known about this round alone.
-        level: Of the intervals of what is promised.
+    Shapes: ``candidates``: ``m x d_x``.
     """
     level = check_level(level)
     configuration = run.configuration
@@ -285,13 +252,7 @@ def recommended(
 
 
 def checked(run: Run, asked: ContextSet | None) -> ModelCheck:
-    """What ``recommended`` says of its model, in the user's sign.
-
-    Args:
-        run: The record so far; it is not changed.
-        asked: The contexts asked for; None for the recipe's reference, or else those
-            that the world has shown.
-    """
+    """What ``recommended`` says of its model, in the user's sign."""
     configuration, history = run.configuration, run.ledger.history
     algorithm, state = configuration.algorithm, run.state(Purpose.RECOMMENDATION)
     asked = asked or algorithm.options.get("reference")
@@ -369,14 +330,7 @@ def profiled(
 ) -> RobustnessProfile:
     """The worst case of a decision by radius, its values in the user's sign.
 
-    Args:
-        run: The record so far; it is not changed.
-        x: The decision, ``d_x`` or ``1 x d_x``.
-        other: One to compare with, or None.
-        this_round: What is known about this round alone.
-        target: A value to reach, in the user's sign, or None.
-        radii: Where to evaluate, or None.
-        ambiguity_set: Another set than the recipe's, or None.
+    Shapes: ``x``: ``1 x d_x``.
     """
     configuration = run.configuration
     recipe, state = _evaluated(run, this_round)

@@ -47,16 +47,7 @@ class _Silent:
 
 @contextmanager
 def shown_progress(shown: bool, total: int, what: str) -> Iterator[Progress]:
-    """Show a bar on stderr while the block lasts.
-
-    Args:
-        shown: Whether to show it.
-        total: How many there are.
-        what: What they are.
-
-    Raises:
-        InputDataError: There is no ``rich``, which draws it.
-    """
+    """Show a bar on stderr while the block lasts."""
     if not shown:
         yield _Silent()
         return
@@ -98,31 +89,25 @@ MOST_ENDED = 3
 
 @dataclass(frozen=True, kw_only=True)
 class Evaluations:
-    r"""What ``run`` was asked to do; see ``RobustOptimizer.run``.
+    """What ``run`` was asked to do; see ``RobustOptimizer.run``."""
 
-    Attributes:
-        evaluate: The user's function.
-        num: How many evaluations end in this call; None with ``total``.
-        total: How many trials of the run are over at the end; None with ``num``.
-        parallel: How many are under way at once.
-        executor: Who evaluates; None for processes of this machine.
-        choose_context: Whether the contexts are chosen as well.
-        retries: How often an evaluation is submitted again whose worker died.
-        callback: Called with each trial that is over.
-        progress: Whether a bar is shown.
-
-    Raises:
-        InputDataError: One of them is wrong.
-    """
-
+    # The user's function.
     evaluate: Callable[..., object]
+    # How many evaluations end in this call; None with ``total``.
     num: int | None = None
+    # How many trials of the run are over at the end; None with ``num``.
     total: int | None = None
+    # How many are under way at once.
     parallel: int = 1
+    # Who evaluates; None for processes of this machine.
     executor: Executor | None = None
+    # Whether the contexts are chosen as well.
     choose_context: bool = False
+    # How often an evaluation is submitted again whose worker died.
     retries: int = 3
+    # Called with each trial that is over.
     callback: Callable[[Trial], object] | None = None
+    # Whether a bar is shown.
     progress: bool = False
 
     def __post_init__(self) -> None:
@@ -149,12 +134,7 @@ class Evaluations:
             )
 
     def carry_out(self, run: Run, translation: AnyTranslation) -> None:
-        """Evaluate until as many are over as was asked.
-
-        Args:
-            run: The run.
-            translation: How the function knows decisions and contexts.
-        """
+        """Evaluate until as many are over as was asked."""
         now = run.ledger.standing
         todo = self.num
         if self.total is not None:
@@ -260,11 +240,7 @@ class _Loop:
         return InputDataError(f"{error} {what}")
 
     def _check_failures(self, told: Trial) -> None:
-        """End the run where nothing but failures comes back.
-
-        Raises:
-            InputDataError: Ten in a row.
-        """
+        """End the run where nothing but failures comes back."""
         self.failures = self.failures + 1 if told.status == "failed" else 0
         if self.failures == MOST_FAILURES and self.todo:
             last = (told.error or "").strip().splitlines()

@@ -40,13 +40,7 @@ _REMEDIES = {"minimize": "maximize=False", "minimise": "maximize=False"}
 def as_algorithm(
     algorithm: str | Recipe, options: Mapping[str, Any], arguments: Sequence[str]
 ) -> Recipe:
-    """A recipe by name and options, or a ready-made one.
-
-    Args:
-        algorithm: A name or a recipe.
-        options: Those of a named recipe.
-        arguments: What the optimizer itself takes, for the error message.
-    """
+    """A recipe by name and options, or a ready-made one."""
     if isinstance(algorithm, str):
         parts = {k: options[k] for k in ("adversary", "policy") if k in options}
         check_options(
@@ -141,12 +135,6 @@ def check_can_be_modelled(
 
     A model works with the variance of the outcomes: their squares, and what is smaller
     by the precision, have to be numbers of the dtype.
-
-    Args:
-        y: New outcomes, ``m``.
-        dtype: That of the run.
-        earlier: The outcomes so far; None if none matters.
-        name: What they were told as.
     """
     info = torch.finfo(dtype)
     limit = 0.1 * (info.max * info.eps) ** 0.5
@@ -200,27 +188,19 @@ def compare_bounds(
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Ask:
-    """Decisions were asked.
+    """Decisions were asked."""
 
-    Attributes:
-        x: The decisions, ``q x d_x``.
-        actions: The round's actions, ``m x d_x``, if they bind.
-        this_round: Its reference, radius and context, as far as given.
-        chosen_contexts: For a laboratory, ``q x d_c``.
-    """
-
+    # The decisions, ``q x d_x``.
     x: Tensor
+    # The round's actions, ``m x d_x``, if they bind.
     actions: Tensor | None = None
+    # Its reference, radius and context, as far as given.
     this_round: Round = field(default_factory=Round)
+    # For a laboratory, ``q x d_c``.
     chosen_contexts: Tensor | None = None
 
     def within(self, configuration: Configuration) -> Ask:
-        """The same as a run keeps it.
-
-        Raises:
-            InputDataError: It is no ask of such a run.
-            BotorchTensorDimensionError: Shapes that do not match.
-        """
+        """The same as a run keeps it."""
         space = configuration.space
         x = as_rows(self.x, space.bounds, "x", "bounds").to(space.bounds)
         check_values(x, space.bounds, space.values, "x")
@@ -249,71 +229,54 @@ class Ask:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class CheckedTell:
-    """What happened was told: contexts, outcomes, or that there will be none.
+    """What happened was told: contexts, outcomes, or that there will be none."""
 
-    Attributes:
-        x: The executed decisions, ``m x d_x``.
-        c: The contexts, ``m x d_c``; None if the trials failed before one was seen.
-        y: The outcomes, ``m``; None if they are still out, or never come.
-        y_variance: The variances of their noise, ``m``; None if not known.
-        constraints: What was measured of the outcome constraints, ``m x k``, or None.
-        failed: Whether there will be no outcomes.
-        closes_pending: False for data from elsewhere.
-        error: Why there will be none, if that is known.
-    """
-
+    # The executed decisions, ``m x d_x``.
     x: Tensor
+    # The contexts, ``m x d_c``; None if the trials failed before one was seen.
     c: Tensor | None
+    # The outcomes, ``m``; None if they are still out, or never come.
     y: Tensor | None = None
+    # The variances of their noise, ``m``; None if not known.
     y_variance: Tensor | None = None
+    # What was measured of the outcome constraints, ``m x k``, or None.
     constraints: Tensor | None = None
+    # Whether there will be no outcomes.
     failed: bool = False
+    # False for data from elsewhere.
     closes_pending: bool = True
+    # Why there will be none, if that is known.
     error: str | None = None
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Tell:
-    """The arguments of ``RobustOptimizer.tell``, not checked yet.
+    """The arguments of ``RobustOptimizer.tell``, not checked yet."""
 
-    Attributes:
-        x: The executed decisions, ``d_x`` or ``m x d_x``.
-        c: The contexts, ``d_c`` or ``m x d_c``; None if the trials failed before one
-            was seen.
-        y: The outcomes, a number, ``m`` or ``m x 1``, or None.
-        y_variance: The variances of their noise, the same, or None.
-        constraints: Values of the outcome constraints, or None.
-        failed: Whether there will be no outcomes.
-        closes_pending: False for data from elsewhere.
-        error: Why there will be no outcomes, if that is known.
-        outcome: How the user knows the outcome, for error messages.
-    """
-
+    # The executed decisions, ``d_x`` or ``m x d_x``.
     x: Tensor
+    # The contexts, ``d_c`` or ``m x d_c``; None if the trials failed before one was
+    # seen.
     c: Tensor | None
+    # The outcomes, a number, ``m`` or ``m x 1``, or None.
     y: Tensor | float | None = None
+    # The variances of their noise, the same, or None.
     y_variance: Tensor | float | None = None
+    # Values of the outcome constraints, or None.
     constraints: Tensor | float | None = None
+    # Whether there will be no outcomes.
     failed: bool = False
+    # False for data from elsewhere.
     closes_pending: bool = True
+    # Why there will be no outcomes, if that is known.
     error: str | None = None
+    # How the user knows the outcome, for error messages.
     outcome: str = "y"
 
     def within(
         self, configuration: Configuration, earlier: OutcomeRange | None = None
     ) -> CheckedTell:
-        """The same as a run keeps it.
-
-        Args:
-            configuration: That of the run.
-            earlier: The outcomes so far, which say whether a model can take these;
-                None for a stored event, which was checked when it was told.
-
-        Raises:
-            InputDataError: It is nothing that can be told to such a run.
-            BotorchTensorDimensionError: Shapes that do not match.
-            UnsupportedError: The recipe does not use variances or constraints.
-        """
+        """The same as a run keeps it."""
         self._check_together()
         space, box = configuration.space, configuration.space.context_bounds
         like = space.bounds
@@ -389,20 +352,13 @@ class Tell:
 
 @dataclass(frozen=True)
 class Withdraw:
-    """What was told of a trial, or asked, was taken back.
+    """What was told of a trial, or asked, was taken back."""
 
-    Attributes:
-        trial: Its number.
-    """
-
+    # Its number.
     trial: int
 
     def within(self, configuration: Configuration) -> Withdraw:
-        """The same as a run keeps it.
-
-        Raises:
-            InputDataError: It is no number of a trial.
-        """
+        """The same as a run keeps it."""
         return Withdraw(check_count(self.trial, "trial", 0))
 
 
@@ -432,16 +388,7 @@ def write_event(event: Event, number: int) -> dict[str, Any]:
 
 
 def read_event(record: object, number: int) -> Ask | Tell | Withdraw:
-    """The event of a stored record, not checked yet; ``number`` is what it must have.
-
-    Raises:
-        InputDataError: It is no event that this library writes.
-
-    Example:
-        >>> x = {"tensor": [[0.5]], "dtype": "float64"}
-        >>> read_event({"event": "ask", "number": 1, "x": x}, 1).x
-        tensor([[0.5000]], dtype=torch.float64)
-    """
+    """The event of a record, not checked yet; ``number`` is what it must have."""
     if not isinstance(record, dict):
         raise InputDataError(f"It must be a JSON object, got {_brief(record)}.")
     kind = record.get("event")

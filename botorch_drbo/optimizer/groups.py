@@ -59,33 +59,22 @@ _FEWEST = 2  # rows with an outcome: one says nothing of what makes a difference
 
 @dataclass(frozen=True)
 class GroupDecisions:
-    """What was found for each group.
+    """What was found for each group."""
 
-    Attributes:
-        table: The groups in the order of the table, in a column with their name, and
-            what was found: one row for each group, or several.
-        failures: The groups for which nothing was found, and why.
-    """
-
+    # The groups in the order of the table, in a column with their name, and what was
+    # found: one row for each group, or several.
     table: pd.DataFrame
+    # The groups for which nothing was found, and why.
     failures: Mapping[Hashable, str] = field(default_factory=dict)
 
 
 @final
 class Groups(Generic[Optimizer]):
-    r"""The problems of a table that has one in each group of rows.
+    """The problems of a table that has one in each group of rows.
 
     ``NamedOptimizer.from_dataframe(..., group="sku")`` makes it. Each group has its own
     optimizer, with its own model: ``groups["A12"]`` is that of one. A group whose rows
     are wrong, or that has fewer than two outcomes, fails by itself.
-
-    Args:
-        df: The table.
-        column: The column that says to which group a row belongs.
-        make: Makes the optimizer of the rows of a group.
-
-    Raises:
-        InputDataError: No table, no such column, an empty cell in it, or no row.
     """
 
     def __init__(
@@ -123,11 +112,7 @@ class Groups(Generic[Optimizer]):
         return iter(self._rows)
 
     def __getitem__(self, name: Hashable) -> Optimizer:
-        """A new optimizer that knows the rows of one group.
-
-        Raises:
-            InputDataError: There is no such group, or its rows are wrong.
-        """
+        """A new optimizer that knows the rows of one group."""
         if name not in self._rows:
             near = did_you_mean(str(name), map(str, self._rows))
             raise InputDataError(
@@ -146,49 +131,7 @@ class Groups(Generic[Optimizer]):
         executor: Executor | None = None,
         callback: Callable[[Hashable], object] | None = None,
     ) -> GroupDecisions:
-        r"""The next decisions of each group; see ``NamedOptimizer.ask``.
-
-        Args:
-            q: How many for each group.
-            context_set: The distribution of this round's context.
-            radius: The radius of this round's ambiguity set.
-            context: What is known about this round's context, by name.
-            parallel: How many groups are worked on at once; with more than one and
-                no ``executor``, in as many processes of this machine.
-            executor: Who works on them, as for ``NamedOptimizer.run``.
-            callback: Called with the name of each group that is done.
-
-        Returns:
-            A table with the group and its decisions, ``q`` rows for each group, and
-            the groups that failed.
-
-        Raises:
-            InputDataError: A wrong argument, or workers that never answer.
-
-        Example:
-            >>> import pandas as pd
-            >>> from botorch_drbo import NamedOptimizer
-            >>> df = pd.DataFrame(
-            ...     {
-            ...         "sku": ["A", "A", "B"],
-            ...         "stock": [1.0, 2.0, 1.5],
-            ...         "demand": [5.0, 3.0, 4.0],
-            ...         "profit": [1.0, 2.0, 1.0],
-            ...     }
-            ... )
-            >>> groups = NamedOptimizer.from_dataframe(
-            ...     df,
-            ...     decisions={"stock": (1, 3)},
-            ...     contexts={"demand": (0, 9)},
-            ...     outcome="profit",
-            ...     group="sku",
-            ... )
-            >>> found = groups.ask()
-            >>> found.table["sku"].tolist()
-            ['A']
-            >>> found.failures
-            {'B': 'The group has 1 row and 1 outcome: at least 2 outcomes are needed.'}
-        """
+        """The next decisions of each group; see ``NamedOptimizer.ask``."""
         check_count(q, "q")
         answer = partial(
             _asked, q=q, context_set=context_set, radius=radius, context=context
@@ -205,23 +148,7 @@ class Groups(Generic[Optimizer]):
         executor: Executor | None = None,
         callback: Callable[[Hashable], object] | None = None,
     ) -> GroupDecisions:
-        r"""The decision to implement in each group; see ``NamedOptimizer.recommend``.
-
-        Args:
-            context_set: The distribution of the context.
-            radius: The radius of the ambiguity set.
-            context: What is known about the context, by name.
-            parallel: As for ``ask``.
-            executor: As for ``ask``.
-            callback: As for ``ask``.
-
-        Returns:
-            A table with the group, its decision, its ``expected_value`` and its
-            ``worst_case_value``; and the groups that failed.
-
-        Raises:
-            InputDataError: As for ``ask``.
-        """
+        """The decision to implement in each group; see ``NamedOptimizer.recommend``."""
         answer = partial(
             _recommended, context_set=context_set, radius=radius, context=context
         )
@@ -265,16 +192,13 @@ class Groups(Generic[Optimizer]):
 
 @dataclass(frozen=True)
 class _Work(Generic[Optimizer]):
-    """What is done with the rows of a group, in whichever process.
+    """What is done with the rows of a group, in whichever process."""
 
-    Attributes:
-        make: Makes the optimizer of rows.
-        answer: What is asked of it.
-        one_thread: Whether it shares the machine with others like it.
-    """
-
+    # Makes the optimizer of rows.
     make: Callable[[pd.DataFrame], Optimizer]
+    # What is asked of it.
     answer: Callable[[Optimizer], pd.DataFrame]
+    # Whether it shares the machine with others like it.
     one_thread: bool
 
     def __call__(self, rows: pd.DataFrame) -> pd.DataFrame:
@@ -287,11 +211,7 @@ class _Work(Generic[Optimizer]):
 
 
 def check_outcomes(opt: Asked, num_rows: int) -> None:
-    """Refuse a group of which a model would learn nothing.
-
-    Raises:
-        InputDataError: It has no row, or fewer than two outcomes.
-    """
+    """Refuse a group of which a model would learn nothing."""
     num = int(opt.history.iloc[:, -1].notna().sum())
     if num < _FEWEST:
         rows = "no row" if not num_rows else f"{num_rows} row" + "s" * (num_rows > 1)
@@ -302,16 +222,7 @@ def check_outcomes(opt: Asked, num_rows: int) -> None:
 
 
 def check_group(column: str, names: Iterable[str | None], what: str) -> None:
-    """Refuse to group by a column that the problem has already.
-
-    Args:
-        column: The column of the groups.
-        names: The decisions, the contexts, the outcome, and what else is measured.
-        what: How the user knows the option.
-
-    Raises:
-        InputDataError: It is one of them.
-    """
+    """Refuse to group by a column that the problem has already."""
     if column in names:
         raise InputDataError(
             f"The column `{column}` of {what} is a decision, a context, the outcome or "

@@ -38,36 +38,15 @@ from botorch_drbo.codec.objects import Json
 
 
 def checksum(previous: str, body: bytes) -> str:
-    r"""The first 64 bits of SHA-256 over a checksum and the bytes that follow it.
-
-    Args:
-        previous: The checksum of what stands before, or an empty string.
-        body: The bytes.
-
-    Returns:
-        16 hexadecimal digits.
-
-    Example:
-        >>> checksum("", b"abc")
-        'ba7816bf8f01cfea'
-    """
+    """The first 64 bits of SHA-256 over a checksum and the bytes that follow it."""
     return hashlib.sha256(previous.encode() + body).hexdigest()[:16]
 
 
 def state_checksum(state: dict[str, Any]) -> str:
-    r"""The checksum of a state, the same after any trip through JSON.
+    """The checksum of a state, the same after any trip through JSON.
 
     Stores of JSON keep neither the order of keys nor, some of them, the difference
     between 1 and 1.0.
-
-    Args:
-        state: Its configuration and events are covered.
-
-    Returns:
-        16 hexadecimal digits.
-
-    Raises:
-        InputDataError: It holds something that is not JSON, or is nested too deeply.
     """
     content = [state.get(key) for key in ("config", "events")]
     try:
@@ -103,16 +82,12 @@ class _Line(NamedTuple):
 
 
 class Journal:
-    r"""An append-only file of events, locked for one writer.
+    """An append-only file of events, locked for one writer.
 
     Made by ``create`` or ``open``. The lock is advisory (``flock``): it lasts until
     ``close``, or the end of the process; there is none on Windows. Only the process
     that made the journal may write: a forked child has a copy that would not know of
     its parent's events.
-
-    Args:
-        path: Where the file is.
-        descriptor: Its file descriptor, closed with the journal.
     """
 
     def __init__(self, path: Path, descriptor: int) -> None:
@@ -133,21 +108,7 @@ class Journal:
         environment: dict[str, Any],
         events: Sequence[dict[str, Any]] = (),
     ) -> Journal:
-        r"""Begin a journal.
-
-        Args:
-            path: A file that does not exist, or is empty.
-            config: What ``open`` gives back, in JSON types.
-            environment: What the results depend on beside it, in JSON types.
-            events: Events that have happened already.
-
-        Returns:
-            The journal, with the header and the events on the disk.
-
-        Raises:
-            InputDataError: The file is not empty, or another process has it.
-            OSError: The file cannot be written.
-        """
+        """Begin a journal."""
         file = Path(path).absolute()
         with ExitStack() as on_failure:
             journal = cls(
@@ -176,19 +137,7 @@ class Journal:
     def open(
         cls, path: str | os.PathLike[str]
     ) -> tuple[Journal, dict[str, Any], list[dict[str, Any]]]:
-        r"""Read a journal and lock it; the file is not changed before ``repair``.
-
-        Args:
-            path: A journal.
-
-        Returns:
-            The journal, its header, and its events in order.
-
-        Raises:
-            InputDataError: The file is in use, is not a journal, has another version,
-                or is damaged in any other way than by a write that was stopped midway.
-            OSError: The file cannot be read.
-        """
+        """Read a journal and lock it; the file is not changed before ``repair``."""
         file = Path(path).absolute()
         with ExitStack() as on_failure:
             journal = cls(file, os.open(file, os.O_RDWR | os.O_APPEND))
@@ -223,17 +172,7 @@ class Journal:
         self._torn = None
 
     def append(self, event: dict[str, Any]) -> None:
-        r"""Write one event and wait until it is on the disk.
-
-        Args:
-            event: JSON types; ``event["number"]`` counts from 1.
-
-        Raises:
-            InputDataError: The journal is closed or belongs to the parent process, or
-                its file was removed, replaced or changed by someone else. Nothing is
-                written.
-            OSError: The event cannot be written; the file is as it was.
-        """
+        """Write one event and wait until it is on the disk."""
         # An interrupt (Ctrl-C) may have fallen between the writing of an event and its
         # acceptance: what the caller has not accepted is written over.
         del self._lines[event["number"] :]
@@ -451,13 +390,7 @@ STATE_FORMAT = "botorch_drbo state"
 def write_state(
     config: Json, environment: Json, events: Sequence[dict[str, Json]]
 ) -> dict[str, Json]:
-    """The state of a run; nothing in it is shared with the run.
-
-    Args:
-        config: Its configuration, in JSON types.
-        environment: What its results depend on beside that, in JSON types.
-        events: Its events, in JSON types.
-    """
+    """The state of a run; nothing in it is shared with the run."""
     state = {
         "format": STATE_FORMAT,
         "version": VERSION,
@@ -469,11 +402,7 @@ def write_state(
 
 
 def read_state(state: object) -> tuple[object, object, list[object]]:
-    """The configuration, the environment and the events of a state.
-
-    Raises:
-        InputDataError: Not a state, another version, or damaged.
-    """
+    """The configuration, the environment and the events of a state."""
     if not isinstance(state, dict) or state.get("format") != STATE_FORMAT:
         raise InputDataError(
             "`state` must be a dictionary from `RobustOptimizer.state_dict()`."
@@ -509,12 +438,7 @@ def environment() -> dict[str, Json]:
 
 
 def compare_environment(stored: object, source: str) -> None:
-    """Warn if a run continues with other versions than it began with.
-
-    Args:
-        stored: What ``environment`` returned then; anything if the record is damaged.
-        source: Where it was stored, for the message.
-    """
+    """Warn if a run continues with other versions than it began with."""
     now = environment()
     if not isinstance(stored, dict):
         lacks = f"In {source} no `environment` says under which versions the run was."

@@ -18,7 +18,7 @@ from botorch_drbo.problem import ConstraintData, History, SearchSpace
 def match(
     trials: Sequence[Trial], tell: CheckedTell, space: SearchSpace
 ) -> list[int | None]:
-    r"""Find the trial, if any, that each told row belongs to.
+    """Find the trial, if any, that each told row belongs to.
 
     Each rule serves all rows, in their order, before the next rule serves any:
 
@@ -32,14 +32,6 @@ def match(
 
     Equal is within a millionth of a side, see ``decision_slack``. Of several equal
     trials the nearest is taken, of several equally near ones the oldest.
-
-    Args:
-        trials: Those of the run that are open, by number.
-        tell: The rows.
-        space: The boxes, whose sides are the units of distance.
-
-    Returns:
-        The number of a trial for each row, None for data from elsewhere; none twice.
     """
     matches: list[int | None] = [None] * len(tell.x)
     if not trials:
@@ -138,33 +130,24 @@ def _mask(like: Tensor, values: list[bool]) -> Tensor:
 
 @dataclass(frozen=True, eq=False)
 class Change:
-    """What an event changes.
+    """What an event changes."""
 
-    Attributes:
-        event: The event; None for trials that were there from the start.
-        trials: What the trials have become that it is about, in the order of its rows.
-        num_asks: How many asks there were in it.
-        num_asked: How many decisions these returned.
-    """
-
+    # The event; None for trials that were there from the start.
     event: Event | None
+    # What the trials have become that it is about, in the order of its rows.
     trials: tuple[Trial, ...]
+    # How many asks there were in it.
     num_asks: int = 0
+    # How many decisions these returned.
     num_asked: int = 0
 
 
 class Ledger:
-    r"""The state of a run: all changes so far, folded.
+    """The state of a run: all changes so far, folded.
 
     An event costs what it changes, however long the run is. ``change`` says what an
     event would change, or refuses it, and alters nothing; ``accept`` makes it count by
     a single step, which no interrupt can fall into.
-
-    Args:
-        space: The boxes of decisions and contexts.
-        trials: Those of a run that no events tell of, the one with number ``k`` in
-            place ``k``.
-        num_asked: How many of their decisions were asked, each by itself.
     """
 
     def __init__(
@@ -259,11 +242,7 @@ class Ledger:
         self._changes.append(change)
 
     def change(self, event: Event) -> Change:
-        """What an event changes that has been checked.
-
-        Raises:
-            InputDataError: It does not fit what has happened so far.
-        """
+        """What an event changes that has been checked."""
         if isinstance(event, Withdraw):
             return Change(event, (self._withdrawn(event.trial),))
         if isinstance(event, Ask):

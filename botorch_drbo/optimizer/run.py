@@ -46,11 +46,7 @@ class Purpose(IntEnum):
 
 
 class Run:
-    """What was asked, told and withdrawn; in a journal too, if there is one.
-
-    Args:
-        configuration: What the run was made with.
-    """
+    """What was asked, told and withdrawn; in a journal too, if there is one."""
 
     def __init__(self, configuration: Configuration) -> None:
         self.configuration = configuration
@@ -85,20 +81,7 @@ class Run:
         named: Space | None = None,
         functions: OwnFunctions = NO_FUNCTIONS,
     ) -> Run:
-        """A run rebuilt from its stored configuration and events, without a journal.
-
-        Args:
-            config: The configuration, anything that JSON can hold.
-            events: The events, the same.
-            device: Where to compute.
-            source: Where they were stored, for the error messages.
-            in_lines: Whether each event is a line of a file, the first the second line.
-            named: The space of the run, for one whose constraints are functions.
-            functions: Functions of the user\'s own that the run had.
-
-        Raises:
-            InputDataError: They are damaged.
-        """
+        """A run rebuilt from its stored configuration and events, without a journal."""
         try:
             run = cls(Configuration.from_dict(config, device, named, functions))
         except BotorchError as error:
@@ -128,34 +111,18 @@ class Run:
         return [write_event(event, n) for n, event in enumerate(events, start=1)]
 
     def record(self, event: Ask | Tell | Withdraw) -> None:
-        """Check an event, write it down, and let it count: all or nothing.
-
-        Raises:
-            InputDataError: It does not fit the run, or the journal cannot be written.
-            BotorchTensorDimensionError: Shapes that do not match.
-            UnsupportedError: The recipe can make nothing of what was told.
-        """
+        """Check an event, write it down, and let it count: all or nothing."""
         self.accept(self.change(event))
 
     def change(self, event: Ask | Tell | Withdraw) -> Change:
-        """What an event would change, checked; nothing is recorded.
-
-        Raises:
-            InputDataError: It does not fit the run.
-            BotorchTensorDimensionError: Shapes that do not match.
-            UnsupportedError: The recipe can make nothing of what was told.
-        """
+        """What an event would change, checked; nothing is recorded."""
         if isinstance(event, Tell):
             outcomes = self.ledger.standing.outcomes
             return self.ledger.change(event.within(self.configuration, outcomes))
         return self.ledger.change(event.within(self.configuration))
 
     def accept(self, change: Change) -> None:
-        """First on the disk, then in memory, both or neither.
-
-        Args:
-            change: From ``change``, just now.
-        """
+        """First on the disk, then in memory, both or neither."""
         if self.journal is not None and change.event is not None:
             number = self.ledger.num_events + 1
             self.journal.append(write_event(change.event, number))
@@ -185,16 +152,7 @@ def of_state(
     functions: OwnFunctions = NO_FUNCTIONS,
     device: torch.device | str = "cpu",
 ) -> Run:
-    """The run of a state; see ``RobustOptimizer.from_state_dict``.
-
-    Args:
-        state: The state.
-        has_names: Whether the variables should have names.
-        journal: A new file for the run, or None.
-        space: The run's space, for one whose constraints are functions.
-        functions: Functions of the user\'s own that the run had.
-        device: Where to compute.
-    """
+    """The run of a state; see ``RobustOptimizer.from_state_dict``."""
     config, written_under, events = read_state(state)
     run = Run.replayed(
         config, events, device, "the state", named=space, functions=functions
@@ -215,17 +173,7 @@ def resumed(
     functions: OwnFunctions = NO_FUNCTIONS,
     device: torch.device | str = "cpu",
 ) -> Run:
-    """The run of a journal; see ``RobustOptimizer.resume``.
-
-    Args:
-        path: The journal.
-        has_names: Whether the variables should have names.
-        bounds: If given, they must be the journal's.
-        context_bounds: The same for the contexts.
-        space: The run's space, for one whose constraints are functions.
-        functions: Functions of the user\'s own that the run had.
-        device: Where to compute.
-    """
+    """The run of a journal; see ``RobustOptimizer.resume``."""
     journal, header, events = Journal.open(path)
     with ExitStack() as on_failure:
         on_failure.callback(journal.close)

@@ -95,20 +95,17 @@ _WITHOUT_OUTCOME = ("pending", "failed", "withdrawn")
 
 @dataclass(frozen=True)
 class _Kind:
-    """What is known of a row; neighbours with the same kind are told together.
+    """What is known of a row; neighbours with the same kind are told together."""
 
-    Attributes:
-        has_contexts: Whether its context was observed.
-        has_outcome: Whether it has one.
-        is_measured: Whether its limits were measured.
-        failed: Whether it will never have an outcome.
-        withdrawn: Whether it does not count.
-    """
-
+    # Whether its context was observed.
     has_contexts: bool
+    # Whether it has one.
     has_outcome: bool
+    # Whether its limits were measured.
     is_measured: bool
+    # Whether it will never have an outcome.
     failed: bool
+    # Whether it does not count.
     withdrawn: bool
 
 
@@ -118,21 +115,7 @@ def read_events(
     limits: Limits | None = None,
     status: str | None = None,
 ) -> list[Ask | Tell]:
-    r"""The trials of a table in its order, which is the order of their contexts.
-
-    Args:
-        df: A DataFrame with a column for each variable and the outcome.
-        space: The variables.
-        limits: The measured columns, with their lower and upper limits.
-        status: The column that says which trials have failed; None for none.
-
-    Returns:
-        What is asked and told, of neighbouring rows of which as much is known together.
-
-    Raises:
-        InputDataError: No DataFrame, a missing column, a limit that is none, or a value
-            that is missing or wrong; the message names the row and the column.
-    """
+    """The trials of a table in its order, which is the order of their contexts."""
     limits = check_limits(limits or {}, space)
     _check_columns(df, space, [*limits, *([] if status is None else [status])])
     words = _statuses(df, space, status)
@@ -148,11 +131,7 @@ def read_events(
 
 
 def check_limits(limits: Limits, space: Space) -> Limits:
-    """Return the limits of measured columns, if they are some.
-
-    Raises:
-        InputDataError: They are none, or of what is not measured.
-    """
+    """Return the limits of measured columns, if they are some."""
     name = "outcome_constraints"
     if not isinstance(limits, Mapping):
         raise InputDataError(

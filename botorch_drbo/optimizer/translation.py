@@ -39,13 +39,11 @@ class Evaluation:
     """The user's function as a worker calls it: plain data in and out.
 
     Tensors would be sent through shared memory, which a worker that dies takes along.
-
-    Attributes:
-        evaluate: The function.
-        dtype: That of its arguments, which are tensors; None if they are dictionaries.
     """
 
+    # The function.
     evaluate: Callable[..., object]
+    # That of its arguments, which are tensors; None if they are dictionaries.
     dtype: torch.dtype | None = None
 
     def __call__(self, *arguments: Any) -> object:
@@ -77,18 +75,7 @@ def as_tell(
     chosen: Tensor | None,
     read_context: Callable[[Any], Tensor],
 ) -> Tell:
-    r"""What a user's function returned, as it is told.
-
-    Args:
-        result: ``(c, y)`` or ``(c, y, constraints)``; of a context that was chosen also
-            ``y`` alone.
-        x: The decision, ``d_x``.
-        chosen: The context that was chosen, ``d_c``; None if the world decides.
-        read_context: Reads a context that the function returned.
-
-    Raises:
-        InputDataError: Something else.
-    """
+    """What a user's function returned, as it is told."""
     if isinstance(result, tuple | list) and len(result) in (2, 3):
         c, y, *further = result
         c = read_context(c)
@@ -225,12 +212,9 @@ def _told(value: Outcomes | None, name: str = "") -> Tensor | float | None:
 @final
 @dataclass(frozen=True)
 class Tensors:
-    """Tensors as the model sees them: nothing is translated.
+    """Tensors as the model sees them: nothing is translated."""
 
-    Attributes:
-        space: The boxes of decisions and contexts.
-    """
-
+    # The boxes of decisions and contexts.
     space: SearchSpace
     read_decisions = read_contexts = staticmethod(_same)
     read_outcomes = read_constraints = staticmethod(_told)
@@ -295,12 +279,9 @@ class Tensors:
 @final
 @dataclass(frozen=True)
 class Tables:
-    """Tables in the names and units of a space.
+    """Tables in the names and units of a space."""
 
-    Attributes:
-        space: The space of named variables.
-    """
-
+    # The space of named variables.
     space: Space
 
     def read_decisions(self, x: Table, name: str) -> Tensor:

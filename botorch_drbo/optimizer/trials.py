@@ -64,33 +64,18 @@ class Trial:
 
 @dataclass(frozen=True)
 class OutcomeRange:
-    """How many outcomes there are, and between which they lie.
+    """How many outcomes there are, and between which they lie."""
 
-    Attributes:
-        num: How many.
-        lowest: The lowest; infinite if there is none.
-        highest: The highest; the same with the other sign.
-    """
-
+    # How many.
     num: int = 0
+    # The lowest; infinite if there is none.
     lowest: float = float("inf")
+    # The highest; the same with the other sign.
     highest: float = -float("inf")
 
 
 class Standing:
-    """What follows from all trials, kept up with each that changes.
-
-    Attributes:
-        trials: The one with number ``k`` in place ``k``.
-        seen: The numbers of those whose context the world has shown, as they became
-            known.
-        complete: The numbers of those with an outcome, as they were told.
-        failed: The numbers of those that will never have an outcome.
-        measured: The numbers of those with constraints that were measured, and stand.
-        num_variances: How many outcomes have a variance of their own.
-        num_asks: How often was asked.
-        num_asked: How many decisions were asked.
-    """
+    """What follows from all trials, kept up with each that changes."""
 
     def __init__(self) -> None:
         self.trials: list[Trial] = []
@@ -106,13 +91,7 @@ class Standing:
         self._outcomes: OutcomeRange | None = OutcomeRange()
 
     def take(self, trials: Sequence[Trial], num_asks: int, num_asked: int) -> None:
-        """Take what trials have become.
-
-        Args:
-            trials: Each with a number that is known or the next one.
-            num_asks: How many asks they come from.
-            num_asked: How many decisions these returned.
-        """
+        """Take what trials have become."""
         for trial in trials:
             if trial.number < len(self.trials):
                 self._drop(self.trials[trial.number])

@@ -158,10 +158,7 @@ def plot_regret(
 def draw_atoms(context_set: ContextSet, ax: Axes, limits: Tensor) -> None:
     """Density and ticks of contexts of one column, which runs along the upright axis.
 
-    Args:
-        context_set: The contexts, ``n x 1``.
-        ax: Where to draw.
-        limits: The ends of the upright axis, ``2``.
+    Shapes: ``context_set``: ``n x 1``.
     """
     points, weights = as_array(context_set.points), as_array(context_set.weights)
     low, high = as_array(limits)

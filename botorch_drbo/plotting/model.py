@@ -29,30 +29,10 @@ def plot_slice(
     name: str = "decision",
     outcome: str = "outcome",
 ) -> Axes:
-    r"""Draw the expected outcome against one decision variable, the others fixed.
+    """Draw the expected outcome against one decision variable, the others fixed.
 
     The line is the mean, the band the interval, the dot the decision itself. Values
     that the constraints of the decisions forbid are left out.
-
-    Args:
-        found: From ``recommendation.slices.slice_through``.
-        variable: What the variable is: a logarithmic one has a logarithmic axis, and a
-            category bars instead of a line.
-        ax: Where to draw; a new figure if None.
-        name: The label of the horizontal axis, with its unit.
-        outcome: What the outcome is, with its unit.
-
-    Returns:
-        The axes.
-
-    Example:
-        >>> import torch
-        >>> from botorch_drbo.plotting.model import plot_slice
-        >>> from botorch_drbo.space import Continuous
-        >>> v = torch.linspace(0, 1, 5)
-        >>> found = Slice(0, v, v, v - 1, v + 1, v >= 0, index=2, level=0.9)
-        >>> plot_slice(found, Continuous(0, 1), name="price (EUR)").get_xlabel()
-        'price (EUR)'
     """
     ax = given_or_new(ax)
     mean, lower, upper = map(as_array, (found.mean, found.lower, found.upper))

@@ -68,30 +68,20 @@ def as_array(values: Tensor) -> NDArray[np.float64]:
 
 
 class Column(NamedTuple):
-    """One column: its name, and numbers or the places of its categories.
+    """One column: its name, and numbers or the places of its categories."""
 
-    Args:
-        name: What the axis is called.
-        values: ``n``.
-        categories: Their names, by place; None for numbers.
-    """
-
+    # What the axis is called.
     name: str
+    # ``n``.
     values: NDArray[np.float64]
+    # Their names, by place; None for numbers.
     categories: list[str] | None
 
 
 def column_of(table: Any, which: int | str, letter: str, name: str) -> Column:
-    r"""One column of a tensor or of a DataFrame.
+    """One column of a tensor or of a DataFrame.
 
-    Args:
-        table: ``n x d``.
-        which: Its number, or its name in a DataFrame.
-        letter: What a column without a name is called.
-        name: What the argument is called, for the errors.
-
-    Raises:
-        InputDataError: No tensor and no DataFrame, or no such column.
+    Shapes: ``table``: ``n x d``.
     """
     if isinstance(table, Tensor):
         d = table.shape[-1] if table.ndim == 2 else 0

@@ -288,14 +288,7 @@ ObjectiveMaker = Callable[[AmbiguitySet], Objective]
 
 
 def check_objective_maker(objective: object) -> None:
-    r"""Raise unless this is a function from a set to an objective, or None.
-
-    Args:
-        objective: What the user gave.
-
-    Raises:
-        InputDataError: It is not, or it is an objective.
-    """
+    """Raise unless this is a function from a set to an objective, or None."""
     if objective is None:
         return
     if isinstance(objective, Objective) or not callable(objective):

@@ -25,23 +25,12 @@ def in_blocks(
     *shared: Tensor,
     parts: int = 1,
 ) -> Rows:
-    r"""Evaluate a function of rows, as many rows at a time as there is memory for.
+    """Evaluate a function of rows, as many rows at a time as there is memory for.
 
     Where a gradient is wanted and one block does not do, each block is computed again
     in the backward pass instead of being kept.
 
-    Args:
-        function: From rows ``m x ...``, and the shared tensors, to tensors of ``m``
-            rows; a row of the result depends on its own row only.
-        rows: ``N x ...``.
-        bytes_per_row: The temporaries of one row, forward and backward.
-        budget: Bytes for the temporaries of one block.
-        shared: What all rows share, where a gradient in it may be wanted.
-        parts: Of a row's temporaries, that are worked on one after another, such as
-            sample paths: so large a share of them should fit the processor's cache.
-
-    Returns:
-        What ``function(rows, *shared)`` returns.
+    Shapes: ``function``: ``m x ...``, ``rows``: ``N x ...``.
     """
     leaves = (rows, *shared)
     graph = torch.is_grad_enabled() and any(leaf.requires_grad for leaf in leaves)

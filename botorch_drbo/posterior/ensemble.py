@@ -40,22 +40,6 @@ class ModelEnsemble(Model):
     ``SaasFullyBayesianSingleTaskGP``: mean and covariance have a dimension of the
     models before the points. What acquisition functions of this package make of the
     scores they make of each member, and take the mean over the members last.
-
-    Args:
-        models: The members, fitted, of the same inputs and one output each. The members
-            of an ensemble among them take its place.
-
-    Raises:
-        InputDataError: No members, or what is no model.
-        BotorchTensorDimensionError: Members of other inputs or of several outputs.
-        UnsupportedError: A member that is a batch of models.
-
-    Example:
-        >>> from botorch.models import SingleTaskGP
-        >>> Z = torch.rand(5, 2, dtype=torch.double)
-        >>> model = ModelEnsemble(SingleTaskGP(Z, k * Z[:, :1]) for k in (1, 2, 3))
-        >>> model.posterior(Z.unsqueeze(1)).mean.shape  # b x S x q x 1
-        torch.Size([5, 3, 1, 1])
     """
 
     _is_ensemble = True
@@ -106,19 +90,9 @@ class ModelEnsemble(Model):
         observation_noise: bool | Tensor = False,
         posterior_transform: PosteriorTransform | None = None,
     ) -> GaussianMixturePosterior:
-        r"""The posterior of each member, side by side.
+        """The posterior of each member, side by side.
 
-        Args:
-            X: Inputs, ``b x q x d``.
-            output_indices: None, or ``[0]``.
-            observation_noise: Whether to include each member's noise.
-            posterior_transform: Applied to each member's posterior.
-
-        Returns:
-            A mixture with means ``b x S x q x 1``.
-
-        Raises:
-            UnsupportedError: A member whose posterior is not Gaussian.
+        Shapes: ``X``: ``b x q x d``, returns ``b x S x q x 1``.
         """
         parts = [
             member.posterior(
@@ -148,27 +122,12 @@ class ModelEnsemble(Model):
 
 
 def members_of(model: Model) -> list[Model]:
-    r"""The members of an ensemble of models; of any other model itself.
-
-    Args:
-        model: A BoTorch model.
-
-    Returns:
-        At least one model.
-    """
+    """The members of an ensemble of models; of any other model itself."""
     return model.members if isinstance(model, ModelEnsemble) else [model]
 
 
 def each_member(model: Model, change: Callable[[Model], Model]) -> Model:
-    r"""A model with a change made to each member; of any other model to itself.
-
-    Args:
-        model: A BoTorch model.
-        change: From a model to a model.
-
-    Returns:
-        An ensemble for an ensemble.
-    """
+    """A model with a change made to each member; of any other model to itself."""
     if isinstance(model, ModelEnsemble):
         return ModelEnsemble([change(member) for member in model.members])
     return change(model)
@@ -193,12 +152,7 @@ def _check_member(member: object) -> None:
 
 
 class EnsemblePosterior(MarginalPosterior):
-    r"""Marginal moments of each member of an ensemble, each by its own fastest method.
-
-    Args:
-        posteriors: Those of the members, at least one, of the same contexts.
-        model: The ensemble.
-    """
+    """Moments of each member of an ensemble, each by its own fastest method."""
 
     def __init__(
         self, posteriors: Sequence[MarginalPosterior], model: ModelEnsemble
@@ -240,11 +194,7 @@ class _EnsembleIntegral(Integral):
 
 
 class EnsembleView(View):
-    r"""The views of the members over one set of contexts.
-
-    Args:
-        views: At least one.
-    """
+    """The views of the members over one set of contexts."""
 
     method = "ensemble"
 

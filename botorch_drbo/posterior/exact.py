@@ -85,28 +85,12 @@ class ExactPosterior(MarginalPosterior):
     Pending inputs are hallucinated [Desautels2014bucb]_: they enter the factor ``L``
     and leave the mean alone.
 
-    Args:
-        model: A ``SingleTaskGP`` for which ``ExactPosterior.supports`` is true.
-        context_indices: The model's input columns that hold the context.
-        posterior_transform: None or a ``ScalarizedPosteriorTransform``.
-        pending: Joint inputs ``p x d`` that are being evaluated.
-        pending_noise: Their noise variance, as a share of the model's.
-        memory_budget: Bytes for the temporaries of one block.
+    Shapes: ``pending``: ``p x d``.
     """
 
     @staticmethod
     def supports(model: Model, posterior_transform: PosteriorTransform | None) -> bool:
-        r"""Whether the formulas of this class give the model's posterior.
-
-        Args:
-            model: Any BoTorch model.
-            posterior_transform: The transform that would be applied to its posterior.
-
-        Returns:
-            True for a single ``SingleTaskGP`` (also a subclass that keeps its
-            ``posterior`` and ``forward``) with a Gaussian likelihood, and with no
-            outcome transform but ``Standardize``.
-        """
+        """Whether the formulas of this class give the model's posterior."""
         return (
             isinstance(model, SingleTaskGP)
             and type(model).posterior is SingleTaskGP.posterior
@@ -203,13 +187,9 @@ class ExactPosterior(MarginalPosterior):
         return _ExactIntegral(self, contexts, weights)
 
     def moments(self, Z: Tensor) -> tuple[Tensor, Tensor]:
-        r"""Evaluate the moments of joint inputs.
+        """Evaluate the moments of joint inputs.
 
-        Args:
-            Z: ``... x d``.
-
-        Returns:
-            Means and variances, ``...`` each.
+        Shapes: ``Z``: ``... x d``.
         """
         flat = Z.reshape(-1, Z.shape[-1])  # N x d
         # In closed form, with its slopes as gradients; else GPyTorch's kernel, in
@@ -225,13 +205,9 @@ class ExactPosterior(MarginalPosterior):
         return mean.reshape(Z.shape[:-1]), variance.reshape(Z.shape[:-1])
 
     def means(self, Z: Tensor) -> Tensor:
-        r"""Evaluate the means of joint inputs.
+        """Evaluate the means of joint inputs.
 
-        Args:
-            Z: ``... x d``.
-
-        Returns:
-            ``...``.
+        Shapes: ``Z``: ``... x d``.
         """
 
         def block(rows: Tensor) -> tuple[Tensor]:
@@ -243,15 +219,9 @@ class ExactPosterior(MarginalPosterior):
         return (self.mean_offset + self.mean_scale * mean).reshape(Z.shape[:-1])
 
     def slopes(self, X: Tensor, contexts: Tensor) -> MomentSlopes:
-        r"""Evaluate moments and their slopes in the context.
+        """Evaluate moments and their slopes in the context.
 
-        Args:
-            X: Decisions, ``b x d_x``.
-            contexts: ``k x d_c`` or ``b x k x d_c``.
-
-        Returns:
-            Moments ``b x k`` and slopes ``b x k x d_c``, differentiable in ``X``; in
-            closed form for stationary kernels with constant mean and affine inputs.
+        Shapes: ``X``: ``b x d_x``, ``contexts``: ``k x d_c``, returns ``b x k``.
         """
         if self.system is None or self.scaled is None:
             return slopes_by_autograd(self._at, X, contexts)
@@ -279,13 +249,9 @@ class ExactPosterior(MarginalPosterior):
         return self.moments(join_columns(X, contexts, self.context_indices))
 
     def rows(self, Z: Tensor) -> tuple[Tensor, Tensor]:
-        r"""Evaluate prior mean and kernel rows, in the model's own units.
+        """Evaluate prior mean and kernel rows, in the model's own units.
 
-        Args:
-            Z: Joint inputs, ``N x d``.
-
-        Returns:
-            ``m(z)``, ``N``, and ``k(z, Z)``, ``N x t``.
+        Shapes: ``Z``: ``N x d``, returns ``N x t``.
         """
         if self.system is not None and self.scaled is not None:
             return self.prior_mean.expand(len(Z)), self.system.kernel(self.scaled(Z))
@@ -332,14 +298,10 @@ class ExactPosterior(MarginalPosterior):
         return (K @ self.alpha).squeeze(-1), prior - explained
 
     def covariance(self, left: Tensor, right: Tensor) -> Tensor:
-        r"""Evaluate the kernel, in the model's own units.
+        """Evaluate the kernel, in the model's own units.
 
-        Args:
-            left: Inputs as the kernel sees them, ``... x k x d``.
-            right: The same, ``... x n x d``.
-
-        Returns:
-            ``... x k x n``.
+        Shapes: ``left``: ``... x k x d``, ``right``: ``... x n x d``, returns ``... x k
+        x n``.
         """
         with SmoothDistances():
             return cast(Any, self.kernel)(left, right).to_dense()
@@ -356,10 +318,7 @@ class RowsIntegral(Integral, ABC):
     matrix, whatever the number of contexts. For a stationary kernel the prior's
     variance is the same for all decisions, and computed once.
 
-    Args:
-        posterior: The posterior.
-        contexts: ``n x d_c``.
-        weights: ``n``.
+    Shapes: ``contexts``: ``n x d_c``.
     """
 
     def __init__(
@@ -372,13 +331,9 @@ class RowsIntegral(Integral, ABC):
 
     @abstractmethod
     def averaged_rows(self, X: Tensor) -> tuple[Tensor, Tensor]:
-        r"""Evaluate the prior mean and ``B``, in the model's own units.
+        """Evaluate the prior mean and ``B``, in the model's own units.
 
-        Args:
-            X: Decisions, ``b x d_x``.
-
-        Returns:
-            ``b`` and ``b x t``.
+        Shapes: ``X``: ``b x d_x``, returns ``b x t``.
         """
 
     def _moments(self, X: Tensor) -> tuple[Tensor, Tensor]:
@@ -488,16 +443,11 @@ def _components(model: SingleTaskGP, d: int) -> list[KernelComponent] | None:
 
 
 def inducing_points(model: SingleTaskGP, num: int) -> Tensor:
-    r"""Some training inputs: one after the other that of the largest variance.
+    """Some training inputs: one after the other that of the largest variance.
 
     Given those before it [Burt2020convergence]_, until what is left is rounding.
 
-    Args:
-        model: An exact model. It goes to eval mode.
-        num: How many, at most.
-
-    Returns:
-        ``m x d``, as the kernel sees them.
+    Shapes: returns ``m x d``.
     """
     model.eval()
     with torch.no_grad():
@@ -511,24 +461,10 @@ def inducing_points(model: SingleTaskGP, num: int) -> Tensor:
 
 
 def with_inducing_points(model: Model, num: int) -> Model:
-    r"""A copy of a model whose moments cost as much as with ``num`` rows.
+    """A copy of a model whose moments cost as much as with ``num`` rows.
 
     Variances are not smaller than the model's, up to what inducing points say of the
     noise; how near they are is a question of the kernel and of ``num``.
-
-    Args:
-        model: A BoTorch model, or an ensemble.
-        num: How many points, at most.
-
-    Returns:
-        The copy, in evaluation mode; the same model if it has no more rows than
-        ``num``, has inducing points already, or is none that ``ExactPosterior`` takes.
-
-    Example:
-        >>> Z = torch.rand(9, 2, dtype=torch.double)
-        >>> few = with_inducing_points(SingleTaskGP(Z, Z.sum(-1, True)), 3)
-        >>> few.covar_module.inducing_points.shape
-        torch.Size([3, 2])
     """
     if isinstance(model, ModelEnsemble):
         members = [with_inducing_points(member, num) for member in model.members]

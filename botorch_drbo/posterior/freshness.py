@@ -25,9 +25,6 @@ class Snapshot:
     On the CPU values are compared: changes made through ``.data``, as GPyTorch's
     ``initialize`` makes them, show too. On a GPU that would wait for the device; there
     versions are compared, which such changes leave as they are.
-
-    Args:
-        modules: The modules.
     """
 
     def __init__(self, *modules: Module) -> None:
@@ -87,9 +84,6 @@ class TrainingData:
     same. A BoTorch model with an input transform holds transformed inputs in evaluation
     mode and the user's own in training mode: a change of the mode is none of the data.
     On a GPU values are compared only where the tensor or its version is another one.
-
-    Args:
-        modules: The modules, in evaluation mode.
     """
 
     def __init__(self, *modules: Module) -> None:
@@ -158,12 +152,7 @@ def _are_transformed(model: ExactGP) -> bool:
 
 
 def _data(model: ExactGP, *, original: bool = False) -> list[Tensor]:
-    """Training inputs and targets that a model holds, of those that it has.
-
-    Args:
-        model: A Gaussian process.
-        original: Whether to take inputs as they were before their transform.
-    """
+    """Training inputs and targets that a model holds, of those that it has."""
     inputs = list(model.train_inputs or ())
     if original and _are_transformed(model):
         inputs = [model._original_train_inputs]

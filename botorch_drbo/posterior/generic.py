@@ -42,7 +42,7 @@ _PAIRS_PER_BLOCK = 2**14  # decisions x contexts, whose slopes are found at once
 
 
 class GenericPosterior(MarginalPosterior):
-    r"""Marginal moments through the model's own ``posterior``, any model.
+    """Marginal moments through the model's own ``posterior``, any model.
 
     Every test point is a q-batch of one: the covariance between test points is never
     formed. Works for ensembles and for every input and outcome transform whose
@@ -53,16 +53,7 @@ class GenericPosterior(MarginalPosterior):
     is what it would be had they been observed,
     ``var(z) - k(z, P) (k(P, P) + noise)^-1 k(P, z)`` with posterior covariances.
 
-    Args:
-        model: A single-output BoTorch model.
-        context_indices: The model's input columns that hold the context.
-        posterior_transform: Combines several outputs into one, or changes the sign.
-        pending: Joint inputs ``p x d`` that are being evaluated.
-        pending_noise: Their noise variance, as a share of the model's.
-        memory_budget: Bytes for the temporaries of one block.
-
-    Raises:
-        UnsupportedError: Pending inputs with a posterior that is not Gaussian.
+    Shapes: ``pending``: ``p x d``.
     """
 
     def __init__(
@@ -125,13 +116,9 @@ class GenericPosterior(MarginalPosterior):
         return _GenericIntegral(self, contexts, weights)
 
     def moments(self, Z: Tensor) -> tuple[Tensor, Tensor]:
-        r"""Evaluate the moments of joint inputs.
+        """Evaluate the moments of joint inputs.
 
-        Args:
-            Z: ``... x d``.
-
-        Returns:
-            Means and variances, ``...`` each; of an ensemble ``... x S``.
+        Shapes: ``Z``: ``... x d``, returns ``... x S``.
         """
         flat = Z.reshape(-1, Z.shape[-1])
         count = len(flat)
@@ -148,16 +135,7 @@ class GenericPosterior(MarginalPosterior):
     def transformed(
         self, mean: Tensor, variance: Tensor, total: float | Tensor = 1.0
     ) -> tuple[Tensor, Tensor]:
-        r"""Moments after the weight and the offset of one output.
-
-        Args:
-            mean: Any shape.
-            variance: The same.
-            total: The sum of the weights of what has these moments.
-
-        Returns:
-            Both.
-        """
+        """Moments after the weight and the offset of one output."""
         if self.affine is None:
             return mean, variance
         # Of one output the transform is a y + b: the variance takes the square of a.
@@ -218,17 +196,9 @@ class GenericPosterior(MarginalPosterior):
             return mean.squeeze(-1).squeeze(-1), variance.squeeze(-1).squeeze(-1)
 
     def joint_moments(self, Z: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
-        r"""Evaluate the moments of a weighted sum, before the transform of one output.
+        """Evaluate the moments of a weighted sum, before the transform of one output.
 
-        Args:
-            Z: Joint inputs, ``N x n x d``.
-            weights: ``n``.
-
-        Returns:
-            Means and variances, ``N (x S)`` each.
-
-        Raises:
-            UnsupportedError: A model whose outcomes are not jointly Gaussian.
+        Shapes: ``Z``: ``N x n x d``.
         """
         n, noise = len(weights), self.pending_noise
         with SmoothDistances(), any_variance():

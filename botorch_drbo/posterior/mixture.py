@@ -25,20 +25,7 @@ def joint_moments(model: Model, Z: Tensor) -> tuple[Tensor, Tensor]:
     .. math:: \mu = \frac1S \sum_s \mu_s, \qquad
         \sigma^2 = \frac1S \sum_s \big( \sigma_s^2 + (\mu_s - \mu)^2 \big)
 
-    Args:
-        model: A BoTorch model of one output.
-        Z: Joint inputs, ``n x d``.
-
-    Returns:
-        Mean and variance, ``n`` each; both can be differentiated.
-
-    Example:
-        >>> import torch
-        >>> from botorch.models import SingleTaskGP
-        >>> Z = torch.rand(5, 2, dtype=torch.double)
-        >>> mean, variance = joint_moments(SingleTaskGP(Z, Z.sum(-1, True)), Z)
-        >>> mean.shape, variance.shape
-        (torch.Size([5]), torch.Size([5]))
+    Shapes: ``Z``: ``n x d``.
     """
     with any_variance():
         posterior = cast(GPyTorchPosterior, model.posterior(Z.unsqueeze(-2)))
@@ -59,20 +46,11 @@ class GaussianMixture:
     .. math:: F(v) = \frac1S \sum_s \Phi\Big( \frac{v - \mu_s}{\sigma_s} \Big)
 
     Of a single Gaussian process ``S`` is one. A deviation of zero is a point mass.
-
-    Attributes:
-        means: Those of the Gaussians, ``S x ...``.
-        deviations: Their standard deviations, ``S x ...``.
-
-    Example:
-        >>> means = torch.tensor([-1.0, 1.0], dtype=torch.double)
-        >>> belief = GaussianMixture(means, torch.ones(2, dtype=torch.double))
-        >>> low, high = belief.interval(0.9)
-        >>> round(low, 3), round(high, 3)
-        (-2.284, 2.284)
     """
 
+    # Those of the Gaussians, ``S x ...``.
     means: Tensor
+    # Their standard deviations, ``S x ...``.
     deviations: Tensor
 
     @property
@@ -87,14 +65,7 @@ class GaussianMixture:
         return (self.deviations.square() + between).mean(0).sqrt()
 
     def cdf(self, values: Tensor) -> Tensor:
-        r"""The probability of no more than a value.
-
-        Args:
-            values: ``...``, in the units of the means.
-
-        Returns:
-            Probabilities, ``...``.
-        """
+        """The probability of no more than a value."""
         deviations = self.deviations.clamp_min(torch.finfo(self.means.dtype).tiny)
         return torch.special.ndtr((values - self.means) / deviations).mean(0)
 
@@ -102,12 +73,6 @@ class GaussianMixture:
         r"""How surprising values are: standard normal if the mixture is right.
 
         :math:`\Phi^{-1}(F(v))`; of one Gaussian :math:`(v - \mu) / \sigma`.
-
-        Args:
-            values: ``...``, in the units of the means.
-
-        Returns:
-            Scores, ``...``.
         """
         z = (values - self.means) / self.deviations
         # By the logarithm of the nearer tail: far out the other one rounds to one.
@@ -120,19 +85,10 @@ class GaussianMixture:
         return torch.where(lower < upper, size, -size)
 
     def quantile(self, probability: float) -> Tensor:
-        r"""The value that the number stays below with a probability.
+        """The value that the number stays below with a probability.
 
         Found by halving the bracket of the smallest and the largest quantile of the
         Gaussians, between which that of their mixture lies.
-
-        Args:
-            probability: Between 0 and 1.
-
-        Returns:
-            Values, ``...``, in the units of the means.
-
-        Raises:
-            InputDataError: No probability between 0 and 1.
         """
         probability = check_level(probability, "probability")
         deviations = self.deviations.double()
@@ -154,18 +110,7 @@ class GaussianMixture:
         return (0.5 * (low + high)).to(self.means)
 
     def interval(self, level: float) -> tuple[float, float]:
-        r"""The central interval that holds one number with a probability.
-
-        Args:
-            level: That probability, for example 0.9; as much of the rest lies below
-                the interval as above it.
-
-        Returns:
-            Its lower and upper end.
-
-        Raises:
-            InputDataError: A level that is not between 0 and 1.
-        """
+        """The central interval that holds one number with a probability."""
         rest = 0.5 * (1.0 - check_level(level))
         return self.quantile(rest).item(), self.quantile(1.0 - rest).item()
 
@@ -174,11 +119,7 @@ class GaussianMixture:
         return GaussianMixture(self.means[:, index], self.deviations[:, index])
 
     def widened(self, factor: float) -> GaussianMixture:
-        r"""The mixture with every distance from its mean multiplied.
-
-        Args:
-            factor: By what.
-        """
+        """The mixture with every distance from its mean multiplied."""
         means = self.mean + factor * (self.means - self.mean)
         return GaussianMixture(means, factor * self.deviations)
 
@@ -188,15 +129,7 @@ class GaussianMixture:
 
 
 def check_level(level: float, name: str = "level") -> float:
-    r"""Return a probability that is neither 0 nor 1.
-
-    Args:
-        level: The probability.
-        name: What the user calls it.
-
-    Raises:
-        InputDataError: Anything else.
-    """
+    """Return a probability that is neither 0 nor 1."""
     wanted = f"`{name}` must be a number between 0 and 1, both excluded"
     if isinstance(level, bool) or not isinstance(level, (int, float)):
         raise InputDataError(f"{wanted}, got {level!r}.")
@@ -228,23 +161,7 @@ def posterior_of_expectation(
     systematically in proportion to their weights, which makes it larger by about a
     thousandth of the variance at a single context.
 
-    Args:
-        model: A BoTorch model of ``[x, c]`` with one output.
-        x: The decision, ``d_x``.
-        contexts: ``n x d_c``.
-        weights: Those of the distribution, ``n``; they sum to one.
-
-    Returns:
-        The mixture, in the units of the model's outcome. Samples are drawn by torch's
-        global generator.
-
-    Example:
-        >>> from botorch.models import SingleTaskGP
-        >>> Z = torch.rand(5, 2, dtype=torch.double)
-        >>> model = SingleTaskGP(Z, Z.sum(-1, True)).eval()
-        >>> weights = torch.full((5,), 0.2, dtype=torch.double)
-        >>> posterior_of_expectation(model, Z[0, :1], Z[:, 1:], weights).means.shape
-        torch.Size([1])
+    Shapes: ``contexts``: ``n x d_c``.
     """
     has_mass = weights > 0
     contexts, weights = contexts[has_mass], weights[has_mass]
@@ -269,21 +186,7 @@ def posterior_of_sums(model: Model, Z: Tensor, coefficients: Tensor) -> Gaussian
     with the joint posterior covariance of all rows. Models of an ensemble, and
     posteriors that are not Gaussian, as in ``posterior_of_expectation``.
 
-    Args:
-        model: A BoTorch model with one output.
-        Z: Its inputs, ``r x d``.
-        coefficients: ``k x r``, of any sign.
-
-    Returns:
-        The mixture of ``k`` numbers, each by itself.
-
-    Example:
-        >>> from botorch.models import SingleTaskGP
-        >>> Z = torch.rand(5, 2, dtype=torch.double)
-        >>> model = SingleTaskGP(Z, Z.sum(-1, True)).eval()
-        >>> difference = torch.tensor([[1.0, -1.0]], dtype=torch.double)
-        >>> posterior_of_sums(model, Z[:2], difference).means.shape
-        torch.Size([1, 1])
+    Shapes: ``Z``: ``r x d``, ``coefficients``: ``k x r``.
     """
     with torch.no_grad():
         posterior = model.posterior(Z)

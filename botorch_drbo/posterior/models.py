@@ -34,17 +34,7 @@ AnyModule = TypeVar("AnyModule", bound=Module)
 
 
 def only_model(model: Model) -> Model:
-    """The model of a list of one; any other model as it is.
-
-    Args:
-        model: A BoTorch model.
-
-    Returns:
-        A model with the same posterior.
-
-    Raises:
-        UnsupportedError: No BoTorch model; a plain GPyTorch model is none.
-    """
+    """The model of a list of one; any other model as it is."""
     if not isinstance(model, Model):
         kind, advice = type(model).__name__, "Fit one, such as a SingleTaskGP."
         if isinstance(model, ExactGP):
@@ -61,15 +51,7 @@ def only_model(model: Model) -> Model:
 
 
 def some_inputs(model: Model) -> Tensor | None:
-    """Training inputs in the user's units, ``... x t x d``; None where there are none.
-
-    Args:
-        model: A BoTorch model.
-
-    Returns:
-        Those of the first model of a list or an ensemble, or of the model that a
-        deterministic one was made of.
-    """
+    """Training inputs in the user's units, ``... x t x d``; None if there are none."""
     if isinstance(model, ModelList | ModelEnsemble):
         return some_inputs(cast(Model, model.models[0]))
     if isinstance(model, _MADE_OF_A_MODEL):
@@ -86,9 +68,6 @@ def inputs_in_units(model: Model) -> Tensor:
 
     They are where the model is: BoTorch's ``to`` leaves these inputs behind, of a model
     in evaluation mode with an input transform.
-
-    Args:
-        model: A model with training inputs.
     """
     inputs = get_train_inputs(model, transformed=False)[0]
     return inputs.to(next(model.parameters(), inputs).device)
@@ -99,9 +78,6 @@ def settle(model: Model) -> None:
 
     GPyTorch keeps factors of its last call, whatever has happened to its parameters
     since.
-
-    Args:
-        model: A BoTorch model.
     """
     model.eval()
     for part in model.modules():
@@ -126,25 +102,7 @@ def prior_variance(
     In other units of the outcome, ``a y + b``, it is ``a^2`` times as large: what is
     small or large compared with it does not depend on units.
 
-    Args:
-        model: A BoTorch model, or an ensemble. One that is no exact Gaussian process
-            has no prior without data: then it is the variance with the data.
-        posterior_transform: Combines several outputs into one, or changes the sign.
-        at: Inputs ``k x d``; by default the first training inputs.
-
-    Returns:
-        The variance in squared units of the outcome, noise not included; zero for a
-        model that is certain.
-
-    Raises:
-        UnsupportedError: No inputs for a model that has none of its own.
-
-    Example:
-        >>> from botorch.models import SingleTaskGP
-        >>> Z = torch.rand(5, 2, dtype=torch.double)
-        >>> y = torch.tensor([[0.0], [0.0], [3.0], [6.0], [6.0]]).double()
-        >>> round(prior_variance(SingleTaskGP(Z, y)), 6)  # that of the outcomes
-        9.0
+    Shapes: ``at``: ``k x d``.
     """
     if at is None:
         inputs = some_inputs(model)

@@ -53,18 +53,7 @@ def factors_of(
     context_indices: Sequence[int],
     posterior_transform: PosteriorTransform | None,
 ) -> list[KernelComponent] | None:
-    r"""The context's side of a model that keeps decision and context apart.
-
-    Args:
-        model: Any BoTorch model.
-        context_indices: The model's input columns that hold the context.
-        posterior_transform: The transform that would be applied to its posterior.
-
-    Returns:
-        The summands of the kernel for models of ``ExactPosterior`` with a constant
-        mean, an input transform whose results depend on one column each, and a
-        kernel that factorises; None for others.
-    """
+    """The context's side of a model that keeps decision and context apart."""
     if not isinstance(model, SingleTaskGP) or not ExactPosterior.supports(
         model, posterior_transform
     ):
@@ -83,10 +72,6 @@ class FactorizedModel:
     r"""Both sides of a kernel, and how decisions and contexts come to them.
 
     .. math:: k((x, c), (x', c')) = \sum_m s_m\, a_m(x, x')\, b_m(c, c')
-
-    Args:
-        exact: The posterior of a model for which ``factors_of`` is not None.
-        context_side: What that returns.
     """
 
     def __init__(
@@ -115,13 +100,9 @@ class FactorizedModel:
         )
 
     def system_at(self, inside: Tensor) -> SkeletonSystem:
-        r"""What turns kernel rows at contexts into moments.
+        """What turns kernel rows at contexts into moments.
 
-        Args:
-            inside: Contexts as the kernel sees them, ``r x d_c``.
-
-        Returns:
-            The context's side and the training data.
+        Shapes: ``inside``: ``r x d_c``.
         """
         exact = self.exact
         # Once for all: from the kernel's units to those of y.
@@ -137,15 +118,9 @@ class FactorizedModel:
         )
 
     def contexts_inside(self, contexts: Tensor) -> tuple[Tensor, Tensor]:
-        r"""Transform contexts; each column by itself.
+        """Transform contexts; each column by itself.
 
-        Args:
-            contexts: ``n x d_c``.
-
-        Returns:
-            The contexts as the kernel sees them, ``n x k``, and the derivative of each
-            column in the one that it comes from, the same shape, float64. A category
-            comes to several columns, which have derivative zero.
+        Shapes: ``contexts``: ``n x d_c``, returns ``n x k``.
         """
         contexts = contexts.double()
         if self.context_affine is not None:
@@ -165,14 +140,9 @@ class FactorizedModel:
         return transformed.detach(), slope[:, self.source_positions]
 
     def decision_side(self, X: Tensor, context: Tensor) -> Tensor:
-        r"""Evaluate the decision's side.
+        """Evaluate the decision's side.
 
-        Args:
-            X: ``b x d_x``, in the user's units.
-            context: Any context, ``1 x d_c``.
-
-        Returns:
-            ``m x b x t``.
+        Shapes: ``X``: ``b x d_x``, ``context``: ``1 x d_c``, returns ``m x b x t``.
         """
         if self.decision_affine is not None:
             return self.kernel.decision_side(self.decision_affine(X))
@@ -188,15 +158,9 @@ def _sources(model: SingleTaskGP) -> list[int] | None:
 
 
 def view_of_every_context(model: FactorizedModel, contexts: Tensor) -> View:
-    r"""The view that interpolates nothing.
+    """The view that interpolates nothing.
 
-    Args:
-        model: Both sides of a kernel.
-        contexts: ``n x d_c``, not shared.
-
-    Returns:
-        That of ``ExactPosterior`` for one stationary factor, which is faster than two
-        sides for few contexts, and for slopes; a ``SeparableView`` for others.
+    Shapes: ``contexts``: ``n x d_c``.
     """
     if model.exact.system is not None:
         return model.exact.over(contexts)
@@ -204,11 +168,9 @@ def view_of_every_context(model: FactorizedModel, contexts: Tensor) -> View:
 
 
 class SeparableView(View):
-    r"""A posterior over contexts that are all evaluated, each on its own side once.
+    """A posterior over contexts that are all evaluated, each on its own side once.
 
-    Args:
-        model: The two sides of its kernel.
-        contexts: The contexts, ``n x d_c``.
+    Shapes: ``contexts``: ``n x d_c``.
     """
 
     method = "product"
@@ -240,13 +202,9 @@ class SeparableView(View):
         return self.sides(self.contexts)
 
     def sides(self, contexts: Tensor) -> tuple[Tensor, Tensor]:
-        r"""The context's side of the kernel, and its slopes in the user's units.
+        """The context's side of the kernel, and its slopes in the user's units.
 
-        Args:
-            contexts: ``n x d_c``.
-
-        Returns:
-            ``m x n x t`` and ``d_c x m x n x t``.
+        Shapes: ``contexts``: ``n x d_c``, returns ``m x n x t``.
         """
         with torch.no_grad():
             # Constants: the way to a gradient in the context are the slopes.
@@ -345,13 +303,9 @@ _FREE_FLOPS = 2**15  # per context; below it calls take longer than what they co
 
 
 class ProductView(View):
-    r"""A posterior over contexts for which there is a skeleton.
+    """A posterior over contexts for which there is a skeleton.
 
-    Args:
-        model: The two sides of its kernel.
-        contexts: The contexts, ``n x d_c``.
-        skeleton: Their skeleton.
-        inside: The skeleton contexts as the kernel sees them, ``r x d_c``.
+    Shapes: ``contexts``: ``n x d_c``, ``inside``: ``r x d_c``.
     """
 
     method = "product"
@@ -384,14 +338,9 @@ class ProductView(View):
         return _InterpolatedMoments(self, X)
 
     def shared_matrices(self, part: slice) -> Tensor:
-        r"""What takes moments to some of the view's contexts; computed once.
+        """What takes moments to some of the view's contexts; computed once.
 
-        Args:
-            part: Some of the contexts.
-
-        Returns:
-            The interpolation and its derivatives in each column, one after the other:
-            ``r x ((1 + d_c) k)``.
+        Shapes: returns ``r x ((1 + d_c) k)``.
         """
         key = part.indices(len(self.contexts))
         if key not in self._slope_matrices:
@@ -404,11 +353,7 @@ class ProductView(View):
 
         .. math:: e_s(c), \qquad \partial_{c_j} e_s(c)
 
-        Args:
-            contexts: ``n x d_c``, among those that the skeleton was checked for.
-
-        Returns:
-            The interpolation and its derivatives, ``(1 + d_c) x n x r``.
+        Shapes: ``contexts``: ``n x d_c``, returns ``(1 + d_c) x n x r``.
         """
         with torch.no_grad():
             # The functions e_s are known in closed form, at any context and with
@@ -538,16 +483,7 @@ class ProductPosterior(MarginalPosterior):
     side to be kept, it returns that too, but for a kernel that is one stationary factor
     the view of ``ExactPosterior``.
 
-    Args:
-        model: A ``SingleTaskGP`` for which ``factors_of`` is not None.
-        context_indices: The model's input columns that hold the context.
-        posterior_transform: None or a ``ScalarizedPosteriorTransform``.
-        pending: Joint inputs ``p x d`` that are being evaluated.
-        pending_noise: Their noise variance, as a share of the model's.
-        memory_budget: Bytes for the temporaries of one block.
-
-    Raises:
-        UnsupportedError: A kernel that does not factorise.
+    Shapes: ``pending``: ``p x d``.
     """
 
     def __init__(

@@ -24,11 +24,7 @@ class SeparableKernel:
 
     .. math:: k((x, c), z_j) = \sum_m A_{mj}(x)\, B_{mj}(c)
 
-    Args:
-        components: Summands, none of which mixes decision and context in a Matern
-            factor.
-        inputs: The training inputs, ``t x d``.
-        context_indices: The columns that hold the context.
+    Shapes: ``inputs``: ``t x d``.
     """
 
     def __init__(
@@ -59,24 +55,16 @@ class SeparableKernel:
         self.variance = sum(summand.variance for summand in self.summands)
 
     def decision_side(self, decisions: Tensor) -> Tensor:
-        r"""Evaluate ``A``.
+        """Evaluate ``A``.
 
-        Args:
-            decisions: ``N x d_x``, as the kernel sees them.
-
-        Returns:
-            ``m x N x t``.
+        Shapes: ``decisions``: ``N x d_x``, returns ``m x N x t``.
         """
         return self._side(decisions - self.centre[: self.split], 0)
 
     def context_side(self, contexts: Tensor) -> Tensor:
-        r"""Evaluate ``B``, with the variances of the summands.
+        """Evaluate ``B``, with the variances of the summands.
 
-        Args:
-            contexts: ``r x d_c``, as the kernel sees them.
-
-        Returns:
-            ``m x r x t``.
+        Shapes: ``contexts``: ``r x d_c``, returns ``m x r x t``.
         """
         # The variances go to this side: it is evaluated once, the other at every call.
         rows = self._side(contexts - self.centre[self.split :], 1)
@@ -84,13 +72,9 @@ class SeparableKernel:
         return torch.stack([s * row for s, row in zip(variances, rows, strict=True)])
 
     def context_slopes(self, contexts: Tensor) -> tuple[Tensor, Tensor]:
-        r"""Evaluate ``B`` and its slopes in the context.
+        """Evaluate ``B`` and its slopes in the context.
 
-        Args:
-            contexts: ``r x d_c``, as the kernel sees them.
-
-        Returns:
-            ``m x r x t`` and ``d_c x m x r x t``.
+        Shapes: ``contexts``: ``r x d_c``, returns ``m x r x t``.
         """
         centred = contexts - self.centre[self.split :]
         sides, slopes = zip(
@@ -122,24 +106,21 @@ class SeparableKernel:
 
 
 class SkeletonSystem(NamedTuple):
-    r"""What turns kernel rows at a few contexts into moments.
+    """What turns kernel rows at a few contexts into moments."""
 
-    Args:
-        context_side: ``B``, ``m x r x t``.
-        alpha: ``(K + noise)^-1 (y - m)``, ``t x 1``.
-        explained: What the data explain of the variance.
-        variance: The prior's, a number.
-        offset: The prior mean in the units of the outcome, a number.
-        scale: From the kernel's units to those of the outcome, a number.
-        memory_budget: Bytes for the temporaries of one block.
-    """
-
+    # ``B``, ``m x r x t``.
     context_side: Tensor
+    # ``(K + noise)^-1 (y - m)``, ``t x 1``.
     alpha: Tensor
+    # What the data explain of the variance.
     explained: ExplainedVariance
+    # The prior's, a number.
     variance: float
+    # The prior mean in the units of the outcome, a number.
     offset: float
+    # From the kernel's units to those of the outcome, a number.
     scale: float
+    # Bytes for the temporaries of one block.
     memory_budget: int
 
     def blocks(self, b: int) -> tuple[int, bool]:
@@ -167,14 +148,8 @@ def separable_slopes(
     .. math:: \partial \mu = s\, (A\, \partial B)\, \alpha, \qquad
         \partial \sigma^2 = -2 s^2\, (A\, \partial B)\, P (A B)'
 
-    Args:
-        decision_side: ``A``, ``b x m x t``.
-        context_side: ``B``, ``(b x) m x k x t``.
-        slopes: ``B``'s, ``d_c x (b x) m x k x t``.
-        system: The training data; its own ``B`` is not looked at.
-
-    Returns:
-        Moments ``b x k`` and slopes ``b x k x d_c``; differentiable in ``A``.
+    Shapes: ``decision_side``: ``b x m x t``, ``context_side``: ``(b x) m x k x t``,
+    ``slopes``: ``d_c x (b x) m x k x t``, returns ``b x k``.
     """
     A = decision_side.unsqueeze(-2)  # b x m x 1 x t
     K = (A * context_side).sum(-3)  # b x k x t
@@ -205,13 +180,8 @@ def separable_mean_slopes(
 
     .. math:: \partial \mu_{bk} = s \sum_m \sum_j A_{bmj}\, \alpha_j\, \partial B_{mkj}
 
-    Args:
-        decision_side: ``A``, ``b x m x t``.
-        slopes: ``B``'s, ``d_c x (b x) m x k x t``.
-        system: The training data; its own ``B`` is not looked at.
-
-    Returns:
-        ``b x k x d_c``; differentiable in ``A``.
+    Shapes: ``decision_side``: ``b x m x t``, ``slopes``: ``d_c x (b x) m x k x t``,
+    returns ``b x k x d_c``.
     """
     weighted = decision_side * system.alpha.squeeze(-1)
     if slopes.ndim == 5:  # each decision has contexts of its own
@@ -226,12 +196,7 @@ def separable_means(decision_side: Tensor, system: SkeletonSystem) -> Tensor:
 
     .. math:: \mu_{bs} = o + s \sum_m \sum_j A_{mbj} (B_{msj} \alpha_j)
 
-    Args:
-        decision_side: ``A``, ``m x b x t``.
-        system: The other side, and the training data.
-
-    Returns:
-        ``b x r``, differentiable in ``A``.
+    Shapes: ``decision_side``: ``m x b x t``, returns ``b x r``.
     """
     # sum_j A_j B_j alpha_j = A (B * alpha)': the side of few contexts takes alpha.
     weighted = system.context_side * system.alpha.squeeze(-1)  # m x r x t
@@ -239,34 +204,24 @@ def separable_means(decision_side: Tensor, system: SkeletonSystem) -> Tensor:
 
 
 def separable_moments(decision_side: Tensor, system: SkeletonSystem) -> Tensor:
-    r"""Evaluate means and variances for every decision and context.
+    """Evaluate means and variances for every decision and context.
 
     With ``k_bs = sum_m A_mb B_ms`` no kernel row is computed twice. This takes one
     product with a ``t x t`` matrix for each pair, and its gradient none beside that;
     another one where ``ExplainedVariance`` has to be careful.
 
-    Args:
-        decision_side: ``A``, ``m x b x t``.
-        system: The other side, and the training data.
-
-    Returns:
-        Means and variances, ``2 x b x r``; twice differentiable in ``A``.
+    Shapes: ``decision_side``: ``m x b x t``, returns ``2 x b x r``.
     """
     return SeparableMoments.apply(decision_side, system)
 
 
 def coarse_moments(decision_side: Tensor, system: SkeletonSystem) -> Tensor:
-    r"""Evaluate the same without a gradient: means, and variances of few digits.
+    """Evaluate the same without a gradient: means, and variances of few digits.
 
     The product with the ``t x t`` matrix is one of float32 numbers. Of the variance
     that the data explain, about four digits are right.
 
-    Args:
-        decision_side: ``A``, ``m x b x t``.
-        system: The other side, and the training data.
-
-    Returns:
-        Means and variances, ``2 x b x r``.
+    Shapes: ``decision_side``: ``m x b x t``, returns ``2 x b x r``.
     """
     b, r = decision_side.shape[1], system.context_side.shape[1]
     # Sums of subnormal numbers are slow, and squares of tiny ones are subnormal.

@@ -53,35 +53,27 @@ _SEED = 0
 
 
 class Skeleton(NamedTuple):
-    r"""The skeleton contexts, and how the functions ``e_s`` are evaluated.
+    """The skeleton contexts, and how the functions ``e_s`` are evaluated."""
 
-    Args:
-        kernel: The context's side of the kernel.
-        chosen: Row numbers of the skeleton contexts, ``r``.
-        interpolation: ``e_s(c_i)`` at all contexts, ``n x r``.
-        constants: What is added in the products of a row ``b``, ``2 r``.
-        mixing: Products are ``(b @ mixing + constants)``, its first half times its
-            second, ``columns x 2 r``.
-        factors: LU factors of the products at the skeleton, ``r x r``, in one matrix.
-    """
-
+    # The context's side of the kernel.
     kernel: ContextKernel
+    # Row numbers of the skeleton contexts, ``r``.
     chosen: Tensor
+    # ``e_s(c_i)`` at all contexts, ``n x r``.
     interpolation: Tensor
+    # What is added in the products of a row ``b``, ``2 r``.
     constants: Tensor
+    # Products are ``(b @ mixing + constants)``, its first half times its second,
+    # ``columns x 2 r``.
     mixing: Tensor
+    # LU factors of the products at the skeleton, ``r x r``, in one matrix.
     factors: Tensor
 
     def values_and_slopes(self, contexts: Tensor, units: Tensor) -> Tensor:
-        r"""Evaluate the functions ``e_s`` and their slopes, at any contexts.
+        """Evaluate the functions ``e_s`` and their slopes, at any contexts.
 
-        Args:
-            contexts: ``n x d_c``, in the kernel's units, float64.
-            units: What slopes are multiplied by, the kernel's units in terms of those
-                that slopes are asked in, ``n x d_c``.
-
-        Returns:
-            Values first, then the slope in each column: ``(1 + d_c) x n x r``.
+        Shapes: ``contexts``: ``n x d_c``, ``units``: ``n x d_c``, returns ``(1 + d_c) x
+        n x r``.
         """
         rows, changes = self.kernel.rows_and_slopes(contexts)
         r = len(self.chosen)
@@ -95,11 +87,7 @@ class Skeleton(NamedTuple):
         )
 
     def flops_per_context(self) -> int:
-        r"""Count the work of ``values_and_slopes`` at one context.
-
-        Returns:
-            Floating point operations, the kernel's rows not counted.
-        """
+        """Count the work of ``values_and_slopes`` at one context."""
         columns, r = len(self.mixing), len(self.chosen)
         return (1 + self.kernel.points.shape[-1]) * (4 * columns * r + 2 * r * r)
 
@@ -113,7 +101,7 @@ def find_skeleton(
     max_size: int,
     chunk: int,
 ) -> Skeleton | None:
-    r"""Choose the skeleton by a randomised interpolative decomposition, and check it.
+    """Choose the skeleton by a randomised interpolative decomposition, and check it.
 
     Two LU factorisations with row pivots of random sketches: of the rows ``b``, which
     gives ``f`` features, each with the weight that it can have in a posterior; and of
@@ -122,16 +110,7 @@ def find_skeleton(
     sketch: where their interpolation misses the tolerance at any context, there is no
     skeleton. [Halko2011randomized]_, sections 4.3 and 5.2.
 
-    Args:
-        kernel: The context's side of the kernel.
-        contexts: ``n x d_c``, in the kernel's units, float64.
-        amplification: What an error in a row is multiplied by in the moments.
-        tolerance: Error of the moments that is aimed at, relative to the prior's.
-        max_size: A larger skeleton does not pay.
-        chunk: Contexts to check at a time.
-
-    Returns:
-        The skeleton, or None if there is none that pays or none that is right.
+    Shapes: ``contexts``: ``n x d_c``.
     """
     # Candidate rows: a random sample of the contexts, then a larger one.
     generator = Generator().manual_seed(_SEED)
@@ -355,23 +334,7 @@ _LINEAR = (type(None), AddedPerturbation, InputStandardize, KnownColumns, Normal
 
 
 def column_sources(transform: Module | None, num_columns: int) -> list[int] | None:
-    r"""Find which input column each column of the result depends on.
-
-    Args:
-        transform: An input transform, or None.
-        num_columns: Columns of its inputs, ``d``.
-
-    Returns:
-        One input column for each column of the result; a category has several results.
-        None where a result may depend on more than one column, and for transforms that
-        this package does not know.
-
-    Example:
-        >>> from torch.nn.functional import one_hot
-        >>> encode = NumericToCategoricalEncoding(3, {1: 2}, {1: one_hot})
-        >>> column_sources(encode, 3)
-        [0, 1, 1, 2]
-    """
+    """Find which input column each column of the result depends on."""
     columns = list(range(num_columns))
     if type(transform) is ChainedInputTransform:
         for part in transform.values():
@@ -398,33 +361,18 @@ def column_sources(transform: Module | None, num_columns: int) -> list[int] | No
 
 
 def columns_from(sources: Sequence[int], columns: Sequence[int]) -> list[int]:
-    r"""The results that depend on some columns, in the order of these columns.
-
-    Args:
-        sources: What ``column_sources`` found.
-        columns: Input columns.
-
-    Returns:
-        Columns of the result.
-    """
+    """The results that depend on some columns, in the order of these columns."""
     return [
         i for column in columns for i, source in enumerate(sources) if source == column
     ]
 
 
 def keeps_differences(transform: Module | None, num_columns: int) -> bool:
-    r"""Whether two contexts are known to differ by the same for every decision.
+    """Whether two contexts are known to differ by the same for every decision.
 
     So they do where no column of the result mixes decision and context, and where the
     transform is a linear one: then a stationary kernel between contexts does not depend
     on the decision.
-
-    Args:
-        transform: An input transform, or None.
-        num_columns: Columns of its inputs.
-
-    Returns:
-        False also for transforms that this package does not know.
     """
     apart = column_sources(transform, num_columns) is not None
     return apart or _flattened(transform) <= set(_LINEAR)

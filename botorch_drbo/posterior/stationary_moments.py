@@ -32,25 +32,18 @@ class ExplainedVariance(NamedTuple):
     errors reach ``eps v trace(P)`` of the prior's variance ``v`` (measured: .1 to .8 of
     that, for noise from 1e-2 to 1e-6), in the second hardly its root. So there is a
     ``P`` where that is at most 1e-9: in float64, unless there is next to no noise.
-
-    Args:
-        inverse_root: ``R``, ``t x t``.
-        precision: ``P``, ``t x t``; None where rounding would be felt.
     """
 
+    # ``R``, ``t x t``.
     inverse_root: Tensor
+    # ``P``, ``t x t``; None where rounding would be felt.
     precision: Tensor | None
 
     @classmethod
     def of(cls, inverse_root: Tensor, prior: float) -> ExplainedVariance:
-        r"""Choose the form.
+        """Choose the form.
 
-        Args:
-            inverse_root: ``R``, ``t x t``.
-            prior: The prior's variance; no kernel row has a larger entry.
-
-        Returns:
-            The form that is fast where it is safe.
+        Shapes: ``inverse_root``: ``t x t``.
         """
         # k'(R'R)k is one product in place of two, but cancels where R'R is large: its
         # rounding is at most eps |k|^2 trace(R'R), and |k|^2 of the size of the prior.
@@ -60,13 +53,9 @@ class ExplainedVariance(NamedTuple):
         return cls(inverse_root, inverse_root.mT @ inverse_root if safe else None)
 
     def __call__(self, K: Tensor) -> Tensor:
-        r"""Evaluate it.
+        """Evaluate it.
 
-        Args:
-            K: Kernel rows, ``... x t``.
-
-        Returns:
-            ``...``, differentiable in ``K``.
+        Shapes: ``K``: ``... x t``.
         """
         if self.precision is not None:
             return torch.linalg.vecdot(K, K @ self.precision)
@@ -74,13 +63,9 @@ class ExplainedVariance(NamedTuple):
         return torch.linalg.vecdot(V, V)
 
     def with_weights(self, K: Tensor) -> tuple[Tensor, Tensor]:
-        r"""Evaluate it and half of its derivative.
+        """Evaluate it and half of its derivative.
 
-        Args:
-            K: Kernel rows, ``... x t``.
-
-        Returns:
-            ``...``, and ``P k``, ``... x t``; differentiable in ``K``.
+        Shapes: ``K``: ``... x t``, returns ``... x t``.
         """
         if self.precision is not None:
             W = K @ self.precision
@@ -93,18 +78,15 @@ _TEMPORARIES = 8  # of N x t, in a block
 
 
 class StationarySystem(NamedTuple):
-    r"""What turns kernel rows into moments.
+    """What turns kernel rows into moments."""
 
-    Args:
-        kernel: The kernel, which holds the training inputs.
-        alpha: ``(K + noise)^-1 (y - m)``, ``t x 1``.
-        explained: What the data explain of the variance.
-        memory_budget: Bytes for the temporaries of one block.
-    """
-
+    # The kernel, which holds the training inputs.
     kernel: StationaryKernel
+    # ``(K + noise)^-1 (y - m)``, ``t x 1``.
     alpha: Tensor
+    # What the data explain of the variance.
     explained: ExplainedVariance
+    # Bytes for the temporaries of one block.
     memory_budget: int
 
     @property
@@ -116,15 +98,9 @@ class StationarySystem(NamedTuple):
 def stationary_moments(
     system: StationarySystem, scaled: Tensor
 ) -> tuple[Tensor, Tensor]:
-    r"""Evaluate ``k alpha`` and ``k(z, z) - |L^-1 k|^2`` for each row.
+    """Evaluate ``k alpha`` and ``k(z, z) - |L^-1 k|^2`` for each row.
 
-    Args:
-        system: The kernel and the training data.
-        scaled: Test inputs from ``kernel.scale``, ``N x d``.
-
-    Returns:
-        Means without the prior mean, and variances, ``N`` each; twice differentiable
-        in ``scaled``.
+    Shapes: ``scaled``: ``N x d``.
     """
     return _Moments.apply(scaled, system)
 
@@ -132,15 +108,9 @@ def stationary_moments(
 def stationary_slopes(
     system: StationarySystem, scaled: Tensor
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    r"""Evaluate the moments of ``stationary_moments`` and their slopes.
+    """Evaluate the moments of ``stationary_moments`` and their slopes.
 
-    Args:
-        system: The kernel and the training data.
-        scaled: Test inputs from ``kernel.scale``, ``N x d``.
-
-    Returns:
-        Means and variances, ``N``, and the slopes of both in the scaled inputs,
-        ``N x d``; differentiable in ``scaled``.
+    Shapes: ``scaled``: ``N x d``, returns ``N x d``.
     """
 
     def slopes(block: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
@@ -153,14 +123,9 @@ def stationary_slopes(
 
 
 def stationary_mean_slopes(system: StationarySystem, scaled: Tensor) -> Tensor:
-    r"""Evaluate the slopes of the means of ``stationary_moments`` alone.
+    """Evaluate the slopes of the means of ``stationary_moments`` alone.
 
-    Args:
-        system: The kernel and the training data.
-        scaled: Test inputs from ``kernel.scale``, ``N x d``.
-
-    Returns:
-        ``N x d``, differentiable in ``scaled``.
+    Shapes: ``scaled``: ``N x d``, returns ``N x d``.
     """
 
     def slopes(block: Tensor) -> tuple[Tensor]:

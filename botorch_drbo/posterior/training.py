@@ -30,18 +30,16 @@ from botorch_drbo.posterior.wrapped import KnownColumns
 
 
 class AffineInputs(Module):
-    r"""``T(z) = T(z_0) + a (z - z_0)`` by column, about one training input ``z_0``.
+    """``T(z) = T(z_0) + a (z - z_0)`` by column, about one training input ``z_0``.
 
     An anchor among the data loses no digits where the columns lie far from zero.
-
-    Args:
-        anchor: ``z_0``, ``d``.
-        image: ``T(z_0)``, ``d``.
-        slope: ``a``, ``d``.
     """
 
+    # ``z_0``, ``d``.
     anchor: Tensor
+    # ``T(z_0)``, ``d``.
     image: Tensor
+    # ``a``, ``d``.
     slope: Tensor
 
     def __init__(self, anchor: Tensor, image: Tensor, slope: Tensor) -> None:
@@ -51,13 +49,9 @@ class AffineInputs(Module):
         self.register_buffer("slope", slope, persistent=False)
 
     def forward(self, Z: Tensor) -> Tensor:
-        r"""Transform inputs.
+        """Transform inputs.
 
-        Args:
-            Z: ``... x d``, in the user's units.
-
-        Returns:
-            ``... x d``, as the kernel sees them.
+        Shapes: ``Z``: ``... x d``, returns ``... x d``.
         """
         return torch.addcmul(self.image, Z - self.anchor, self.slope)
 
@@ -66,49 +60,22 @@ class AffineInputs(Module):
         return self.anchor, self.image, self.slope
 
     def of(self, columns: Sequence[int]) -> AffineInputs:
-        r"""The same map for some of the columns, in float64.
+        """The same map for some of the columns, in float64.
 
-        Args:
-            columns: Which.
-
-        Returns:
-            The map of ``... x k`` inputs.
+        Shapes: returns ``... x k``.
         """
         index = torch.tensor(columns, dtype=torch.long, device=self.slope.device)
         return AffineInputs(*(part[index].double() for part in self.parts()))
 
     def then(self, shift: Tensor, gain: Tensor) -> AffineInputs:
-        r"""Subtract and multiply afterwards, in the same map.
-
-        Args:
-            shift: What is subtracted, ``d``.
-            gain: What the difference is multiplied by, ``d``.
-
-        Returns:
-            ``z -> (T(z) - shift) gain``.
-        """
+        """Subtract and multiply afterwards, in the same map."""
         return AffineInputs(self.anchor, (self.image - shift) * gain, self.slope * gain)
 
 
 def affine_inputs(model: SingleTaskGP) -> AffineInputs | None:
-    r"""Read off what a model's input transform does.
+    """Read off what a model's input transform does.
 
     A call of the transform checks shapes and settings each time; this does not.
-
-    Args:
-        model: A ``SingleTaskGP`` in evaluation mode.
-
-    Returns:
-        The map, or None where the transform is not known to be of this form.
-
-    Example:
-        >>> import torch
-        >>> from botorch.models.transforms.input import Normalize
-        >>> Z = torch.tensor([[10.0], [30.0]], dtype=torch.double)
-        >>> model = SingleTaskGP(Z, Z, input_transform=Normalize(1))
-        >>> affine_inputs(model.eval())(Z)
-        tensor([[0.],
-                [1.]], dtype=torch.float64)
     """
     if not _is_affine(getattr(model, "input_transform", None)):
         return None
@@ -132,20 +99,17 @@ _BLOCK_ELEMENTS = 2**21  # of the kernel between inducing points and rows
 
 
 class TrainingSystem(NamedTuple):
-    r"""The linear system of a model's training data, in standardised outcomes.
+    """The linear system of a model's training data, in standardised outcomes."""
 
-    Args:
-        inputs: Training inputs, transformed, ``t x d``, in the model's dtype.
-        noise: Noise variances, ``t``, float64.
-        covariance: ``K + noise``, ``t x t``, float64.
-        root: Its lower Cholesky factor ``L``, ``t x t``, float64.
-        residual: Outcomes less the prior mean, ``t x 1``, float64.
-    """
-
+    # Training inputs, transformed, ``t x d``, in the model's dtype.
     inputs: Tensor
+    # Noise variances, ``t``, float64.
     noise: Tensor
+    # ``K + noise``, ``t x t``, float64.
     covariance: Tensor
+    # Its lower Cholesky factor ``L``, ``t x t``, float64.
     root: Tensor
+    # Outcomes less the prior mean, ``t x 1``, float64.
     residual: Tensor
 
     @property
@@ -159,28 +123,18 @@ class TrainingSystem(NamedTuple):
         return _inverse(self.root)
 
     def extended_inverse_root(self, cross: Tensor, own: Tensor) -> Tensor:
-        r"""``L^-1`` of these rows and of further ones.
+        """``L^-1`` of these rows and of further ones.
 
-        Args:
-            cross: The kernel between ``inputs`` and further rows, ``t x p``.
-            own: That between further rows, with their noise, ``p x p``.
-
-        Returns:
-            ``(t + p) x (t + p)``.
+        Shapes: ``cross``: ``t x p``, ``own``: ``p x p``, returns ``(t + p) x (t + p)``.
         """
         above = torch.cat([self.covariance, cross], dim=-1)
         root = psd_safe_cholesky(torch.cat([above, torch.cat([cross.mT, own], -1)]))
         return _inverse(root)
 
     def path_weights(self, prior: Tensor, draws: Tensor) -> Tensor:
-        r"""By Matheron's rule: ``(K + noise)^-1 (y - m - g - eps)`` of each path.
+        """By Matheron's rule: ``(K + noise)^-1 (y - m - g - eps)`` of each path.
 
-        Args:
-            prior: Paths of the prior at ``inputs``, ``P x t``, less their mean.
-            draws: Standard normal, ``P x t``.
-
-        Returns:
-            What kernel rows are multiplied by and added to the prior's, ``P x t``.
+        Shapes: ``prior``: ``P x t``, ``draws``: ``P x t``, returns ``P x t``.
         """
         noise = self.noise.clamp_min(0.0).sqrt() * draws
         return torch.cholesky_solve((self.residual.mT - prior - noise).mT, self.root).mT
@@ -199,32 +153,25 @@ class InducingSystem(NamedTuple):
 
     so that :math:`m + k_u(x) \alpha` and :math:`k(x, x) - \lVert R k_u(x) \rVert^2`
     are the moments: those of an exact model with ``m`` rows.
-
-    Args:
-        inputs: The inducing points, transformed, ``m x d``, in the model's dtype.
-        noise: Noise variances of the rows, ``t``, float64.
-        alpha: ``m x 1``, float64.
-        inverse_root: ``R``, ``m x m``, float64.
-        spread: A root of ``Sigma^-1``, ``m x m``, float64.
-        root: The lower Cholesky factor of ``K_uu``, ``m x m``, float64.
     """
 
+    # The inducing points, transformed, ``m x d``, in the model's dtype.
     inputs: Tensor
+    # Noise variances of the rows, ``t``, float64.
     noise: Tensor
+    # ``m x 1``, float64.
     alpha: Tensor
+    # ``R``, ``m x m``, float64.
     inverse_root: Tensor
+    # A root of ``Sigma^-1``, ``m x m``, float64.
     spread: Tensor
+    # The lower Cholesky factor of ``K_uu``, ``m x m``, float64.
     root: Tensor
 
     def extended_inverse_root(self, cross: Tensor, own: Tensor) -> Tensor:
-        r"""``R`` of what these points say, and of further rows.
+        """``R`` of what these points say, and of further rows.
 
-        Args:
-            cross: The kernel between ``inputs`` and further rows, ``m x p``.
-            own: That between further rows, with their noise, ``p x p``.
-
-        Returns:
-            ``(m + p) x (m + p)``.
+        Shapes: ``cross``: ``m x p``, ``own``: ``p x p``, returns ``(m + p) x (m + p)``.
         """
         seen = self.inverse_root @ cross
         root = psd_safe_cholesky(own - seen.mT @ seen)  # of what is not known of them
@@ -236,14 +183,9 @@ class InducingSystem(NamedTuple):
         return torch.cat([above, below])
 
     def path_weights(self, prior: Tensor, draws: Tensor) -> Tensor:
-        r"""By Matheron's rule: ``K_uu^-1 (f_u - m - g)``, with ``f_u`` drawn.
+        """By Matheron's rule: ``K_uu^-1 (f_u - m - g)``, with ``f_u`` drawn.
 
-        Args:
-            prior: Paths of the prior at ``inputs``, ``P x m``, less their mean.
-            draws: Standard normal, ``P x m``.
-
-        Returns:
-            What kernel rows are multiplied by and added to the prior's, ``P x m``.
+        Shapes: ``prior``: ``P x m``, ``draws``: ``P x m``, returns ``P x m``.
         """
         # Both f_u given the data and g there: the difference is what a path has to be
         # moved by, written in columns of k(., U).
@@ -252,16 +194,7 @@ class InducingSystem(NamedTuple):
 
 
 def conditioned_system(model: SingleTaskGP) -> TrainingSystem | InducingSystem:
-    r"""What a model's data say: of all rows, or summed up at inducing points.
-
-    Args:
-        model: A ``SingleTaskGP`` of one output with a Gaussian likelihood. It goes to
-            eval mode.
-
-    Returns:
-        The system, without a graph. It has ``inputs``, ``alpha``, ``inverse_root`` and
-        ``path_weights`` in either case.
-    """
+    """What a model's data say: of all rows, or summed up at inducing points."""
     if isinstance(model.covar_module, InducingPointKernel):
         return _inducing_system(model, model.covar_module)
     return training_system(model)
@@ -278,17 +211,7 @@ def refuse_inducing_points(model: SingleTaskGP) -> None:
 
 
 def training_system(model: SingleTaskGP) -> TrainingSystem:
-    r"""Factor a model's training covariance in float64; the model goes to eval mode.
-
-    Args:
-        model: A ``SingleTaskGP`` of one output with a Gaussian likelihood.
-
-    Returns:
-        The system, without a graph.
-
-    Raises:
-        UnsupportedError: A model of inducing points: it keeps no such matrix.
-    """
+    """Factor a model's training covariance in float64; the model goes to eval mode."""
     refuse_inducing_points(model)
     model.eval()
     with torch.no_grad():
@@ -358,15 +281,7 @@ def _inverse(root: Tensor) -> Tensor:
 def outcome_map(
     model: SingleTaskGP, posterior_transform: PosteriorTransform | None
 ) -> tuple[Tensor, Tensor]:
-    r"""Find scale and offset from the model's outcome to the score's units.
-
-    Args:
-        model: A model with at most a ``Standardize`` outcome transform.
-        posterior_transform: None or a ``ScalarizedPosteriorTransform``.
-
-    Returns:
-        Scale and offset, float64 scalars.
-    """
+    """Find scale and offset from the model's outcome to the score's units."""
     scale = torch.ones((), dtype=torch.double)
     offset = torch.zeros((), dtype=torch.double)
     transform = getattr(model, "outcome_transform", None)

@@ -201,24 +201,15 @@ class Integral(ABC):
     is Gaussian where ``f`` is, with mean :math:`w' \mu(x, C)` and variance
     :math:`w' \Sigma(x) w`. The covariances between contexts count here: the variance is
     at most the square of :math:`\sum_i |w_i| \sigma(x, c_i)`, and often far less.
-
-    Args:
-        dtype: In which the model computes; results have the dtype of the decisions.
-        memory_budget: Bytes for the temporaries of one block of decisions.
     """
 
     def __init__(self, dtype: torch.dtype, memory_budget: int) -> None:
         self.dtype, self.memory_budget = dtype, memory_budget
 
     def __call__(self, X: Tensor) -> tuple[Tensor, Tensor]:
-        r"""Evaluate mean and variance, differentiable in ``X``.
+        """Evaluate mean and variance, differentiable in ``X``.
 
-        Args:
-            X: Decisions, ``... x d_x``, of any floating point type.
-
-        Returns:
-            The means and the variances, ``...`` each; with an ensemble of ``S`` models
-            ``... x S``. In the units of the outcome, noise not included.
+        Shapes: ``X``: ``... x d_x``, returns ``... x S``.
         """
         rows = X.reshape(-1, X.shape[-1]).to(self.dtype)
         with torch.set_grad_enabled(torch.is_grad_enabled() and X.requires_grad):
@@ -345,14 +336,9 @@ class MarginalPosterior(ABC):
         """See ``integral``."""
 
     def __call__(self, X: Tensor, contexts: Tensor) -> tuple[Tensor, Tensor]:
-        r"""Evaluate the marginal moments once: ``over(contexts).at(X).moments()``.
+        """Evaluate the marginal moments once: ``over(contexts).at(X).moments()``.
 
-        Args:
-            X: Decisions, ``... x d_x``.
-            contexts: ``n x d_c``.
-
-        Returns:
-            See ``LocalMoments.moments``.
+        Shapes: ``X``: ``... x d_x``, ``contexts``: ``n x d_c``.
         """
         return self.over(contexts).at(X).moments()
 
@@ -371,19 +357,9 @@ class MarginalPosterior(ABC):
 
 
 def join_columns(X: Tensor, contexts: Tensor, context_indices: Sequence[int]) -> Tensor:
-    r"""Put decisions and contexts into a model's column order.
+    """Put decisions and contexts into a model's column order.
 
-    Args:
-        X: Decisions, ``... x d_x``.
-        contexts: ``n x d_c``, or ``... x n x d_c`` with contexts of its own for each
-            decision.
-        context_indices: Non-negative column numbers of the context.
-
-    Returns:
-        Joint inputs, ``... x n x d``.
-
-    Raises:
-        BotorchTensorDimensionError: Contexts with a wrong number of columns.
+    Shapes: ``X``: ``... x d_x``, ``contexts``: ``n x d_c``, returns ``... x n x d``.
     """
     num_contexts, d_c = contexts.shape[-2:]
     if d_c != len(context_indices):
@@ -414,16 +390,9 @@ def slopes_by_autograd(
     X: Tensor,
     contexts: Tensor,
 ) -> MomentSlopes:
-    r"""Differentiate moments in the context, for models of any kind.
+    """Differentiate moments in the context, for models of any kind.
 
-    Args:
-        moments: From decisions ``b x d_x`` and contexts ``b x k x d_c`` to means and
-            variances ``b x k``, or ``b x S x k`` of an ensemble.
-        X: Decisions, ``b x d_x``.
-        contexts: ``k x d_c`` or ``b x k x d_c``; ensembles also ``b x S x k x d_c``.
-
-    Returns:
-        Moments and slopes, differentiable in ``X``.
+    Shapes: ``moments``: ``b x d_x``, ``X``: ``b x d_x``, ``contexts``: ``k x d_c``.
     """
     graph = torch.is_grad_enabled() and X.requires_grad
     members = contexts.shape[1] if contexts.ndim == 4 else 1

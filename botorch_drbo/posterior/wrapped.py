@@ -18,19 +18,17 @@ from botorch_drbo.posterior.ensemble import ModelEnsemble, each_member
 
 
 class KnownColumns(InputTransform, Module):
-    r"""Put known values into some columns of what a model is asked for.
+    """Put known values into some columns of what a model is asked for.
 
     It acts on test inputs alone: training inputs stay what they were.
-
-    Args:
-        columns: Which.
-        values: What is known, one value for each column.
     """
 
     transform_on_train = False
     transform_on_eval = True
     transform_on_fantasize = True
+    # Which.
     columns: Tensor
+    # What is known, one value for each column.
     values: Tensor
 
     def __init__(self, columns: Sequence[int], values: Tensor) -> None:
@@ -39,13 +37,9 @@ class KnownColumns(InputTransform, Module):
         self.register_buffer("values", values.detach().clone())
 
     def transform(self, X: Tensor) -> Tensor:
-        r"""Replace the columns.
+        """Replace the columns.
 
-        Args:
-            X: ``... x d``.
-
-        Returns:
-            ``... x d``.
+        Shapes: ``X``: ``... x d``, returns ``... x d``.
         """
         values = self.values.to(X).expand(*X.shape[:-1], -1)
         return X.index_copy(-1, self.columns, values)
@@ -57,23 +51,6 @@ def with_known_columns(model: Model, columns: Sequence[int], values: Tensor) -> 
     .. math:: f_k(z) = f(z_1, \dots, v_j, \dots, z_d)
 
     with :math:`v_j` in place of :math:`z_j` for each known column ``j``.
-
-    Args:
-        model: A Gaussian process of BoTorch, or an ensemble of them.
-        columns: The known ones.
-        values: What is known, one value for each column, in the user's units.
-
-    Returns:
-        The copy, in evaluation mode, of the same training data.
-
-    Example:
-        >>> from botorch.models import SingleTaskGP
-        >>> from botorch.models.transforms.input import Normalize
-        >>> Z = torch.rand(5, 2, dtype=torch.double)
-        >>> model = SingleTaskGP(Z, Z[:, :1], input_transform=Normalize(2)).eval()
-        >>> known = with_known_columns(model, [1], torch.tensor([0.3]).double())
-        >>> known.posterior(Z).mean.var() < model.posterior(Z).mean.var()
-        tensor(True)
     """
 
     def with_known(member: Model) -> Model:
@@ -100,16 +77,9 @@ class AddedPerturbation(InputTransform, Module):
     transform_on_fantasize = True
 
     def transform(self, X: Tensor) -> Tensor:
-        r"""Add the two halves of the columns.
+        """Add the two halves of the columns.
 
-        Args:
-            X: ``... x 2 d``.
-
-        Returns:
-            ``... x d``.
-
-        Raises:
-            BotorchTensorDimensionError: An odd number of columns.
+        Shapes: ``X``: ``... x 2 d``, returns ``... x d``.
         """
         if X.shape[-1] % 2:
             raise BotorchTensorDimensionError(
@@ -121,7 +91,7 @@ class AddedPerturbation(InputTransform, Module):
 
 
 def with_perturbation(model: Model) -> Model:
-    r"""Make a model of ``[x, c]`` out of one of ``x``: it answers at ``x + c``.
+    """Make a model of ``[x, c]`` out of one of ``x``: it answers at ``x + c``.
 
     .. math:: f'([x, c]) = f(x + c)
 
@@ -132,24 +102,7 @@ def with_perturbation(model: Model) -> Model:
     and is not needed here. For relative errors, ``x (1 + c)``, model the logarithm of
     the decision.
 
-    Args:
-        model: A fitted ``SingleTaskGP`` of decisions ``t x d``, as they were executed,
-            or an ensemble of such.
-
-    Returns:
-        A copy in evaluation mode; its training inputs are ``[x, 0]``.
-
-    Raises:
-        UnsupportedError: Another model, or one that adds perturbations of its own.
-
-    Example:
-        >>> Z = torch.rand(6, 2, dtype=torch.double)
-        >>> model = SingleTaskGP(Z, Z.sum(-1, True)).eval()
-        >>> x, c = torch.tensor([[0.3, 0.4], [0.1, -0.2]]).double()
-        >>> joint = torch.cat([x, c]).unsqueeze(0)
-        >>> there = model.posterior((x + c).unsqueeze(0)).mean
-        >>> (with_perturbation(model).posterior(joint).mean - there).item()
-        0.0
+    Shapes: ``model``: ``t x d``.
     """
     if isinstance(model, ModelEnsemble):
         return each_member(model, with_perturbation)

@@ -26,25 +26,22 @@ class Equalities:
     .. math:: u_k = b_k - \sum_{j \in F} A_{kj} u_j \quad\text{for each } k \notin F
 
     with ``u`` a decision in the user's units and ``F`` the columns that are free.
-
-    Attributes:
-        weights: ``A`` with all columns, ``m x d_x``: a unit matrix in those that
-            follow.
-        sums: ``b``, ``m``.
-        free: The columns that are chosen.
-        dependent: Those that follow from them, ``m``.
-        logarithms: Columns of which a model sees the logarithm.
-        bounds: What all linear constraints leave of the bounds of the free columns, as
-            a model sees them, ``2 x f``.
-        used: Which of the given inequalities are among the equalities.
     """
 
+    # ``A`` with all columns, ``m x d_x``: a unit matrix in those that follow.
     weights: Tensor
+    # ``b``, ``m``.
     sums: Tensor
+    # The columns that are chosen.
     free: tuple[int, ...]
+    # Those that follow from them, ``m``.
     dependent: tuple[int, ...]
+    # Columns of which a model sees the logarithm.
     logarithms: tuple[int, ...]
+    # What all linear constraints leave of the bounds of the free columns, as a model
+    # sees them, ``2 x f``.
     bounds: Tensor
+    # Which of the given inequalities are among the equalities.
     used: tuple[int, ...]
 
     @classmethod
@@ -56,20 +53,12 @@ class Equalities:
         values: Mapping[int, Sequence[float]],
         logarithms: tuple[int, ...] = (),
     ) -> Equalities | None:
-        r"""The equalities in ``weights @ u >= least``: inequalities without any room.
+        """The equalities in ``weights @ u >= least``: inequalities without any room.
 
         Two opposite ones without a gap are one equality, and so is one that the bounds
         and the others let hold with equality only.
 
-        Args:
-            weights: In the user's units, ``r x d_x``.
-            least: The smallest sums, ``r``; they can be reached.
-            bounds: Of decisions as a model sees them, ``2 x d_x``.
-            values: Columns that take these values only, as a model sees them.
-            logarithms: Columns of which a model sees the logarithm.
-
-        Returns:
-            None if there are none.
+        Shapes: ``weights``: ``r x d_x``, ``bounds``: ``2 x d_x``.
         """
         box = in_units(bounds, logarithms)
         listed = {
@@ -147,10 +136,7 @@ class Equalities:
         What is at a bound up to rounding is put there, and moves only where the others
         are not enough. Distances are in sides of the box.
 
-        Args:
-            X: Decisions, ``n x d_x``.
-            bounds: Theirs, ``2 x d_x``.
-            held: Columns that do not move.
+        Shapes: ``X``: ``n x d_x``, ``bounds``: ``2 x d_x``.
         """
         loose = torch.ones_like(X, dtype=torch.bool)
         loose[:, list(held)] = False
@@ -199,12 +185,9 @@ def in_units(X: Tensor, logarithms: Sequence[int]) -> Tensor:
 
 
 class Program:
-    r"""Linear programs over what linear constraints leave of a box.
+    """Linear programs over what linear constraints leave of a box.
 
-    Args:
-        weights: ``A`` of ``A u >= least``, ``r x d``; no row of zeros.
-        least: ``r``.
-        box: Lower and upper bounds, ``2 x d``.
+    Shapes: ``weights``: ``r x d``, ``box``: ``2 x d``.
     """
 
     def __init__(self, weights: Array, least: Array, box: Array) -> None:

@@ -25,15 +25,9 @@ _DRAWS_AROUND, _MOST_ROUNDS = 4096, 12  # in boxes around what has been found
 
 
 def feasible(space: SearchSpace, X: Tensor, missed: float = TOLERANCE) -> Tensor:
-    r"""Which decisions satisfy the constraints, up to a millionth.
+    """Which decisions satisfy the constraints, up to a millionth.
 
-    Args:
-        space: The space; its kinds are not looked at.
-        X: Decisions, ``n x d_x``.
-        missed: By how much, of its terms, a sum that has to be right may be missed.
-
-    Returns:
-        A mask, ``n``.
+    Shapes: ``X``: ``n x d_x``.
     """
     kept = torch.ones(len(X), dtype=torch.bool, device=X.device)
     for indices, coefficients, rhs in space.inequality_constraints:
@@ -51,23 +45,14 @@ def feasible(space: SearchSpace, X: Tensor, missed: float = TOLERANCE) -> Tensor
 
 
 def sample(space: SearchSpace, num: int, seed: int) -> Tensor:
-    r"""Sobol decisions that may be taken.
+    """Sobol decisions that may be taken.
 
     The sequence fills the box, its points take the nearest values that they may have,
     and what violates a constraint is left out: the first points of a longer sample are
     the shorter one. Where hardly any are left and all constraints are linear, a random
     walk inside them goes on (BoTorch's hit and run).
 
-    Args:
-        space: The space.
-        num: How many.
-        seed: Decides them.
-
-    Returns:
-        ``num x d_x``; some twice where there are fewer.
-
-    Raises:
-        InputDataError: None was found.
+    Shapes: returns ``num x d_x``.
     """
     return _rows(space, num, seed)
 
@@ -92,14 +77,7 @@ def all_decisions(space: SearchSpace) -> Tensor | None:
 def allowed(space: SearchSpace, free: SearchSpace, rows: Tensor) -> Tensor:
     """Those that may be taken of rows of the free columns, and of contexts.
 
-    Args:
-        space: The space.
-        free: From ``free_space``.
-        rows: ``n x f``, or ``n x (f + d_c)``.
-
-    Returns:
-        ``m x d_x``, or ``m x (d_x + d_c)``: each number one that it may be, each sum
-        right.
+    Shapes: ``rows``: ``n x f``, returns ``m x d_x``.
     """
     F, C = rows[:, : free.d_x], rows[:, free.d_x :]
     kept = feasible(free, F := free.snap(F))

@@ -27,22 +27,7 @@ ColumnRadii: TypeAlias = Mapping[str, float]
 
 
 def checked(radii: ColumnRadii, name: str = "radius") -> dict[str, float]:
-    r"""A dictionary of plain numbers that are not negative.
-
-    Args:
-        radii: What the user gave.
-        name: What the user calls it.
-
-    Returns:
-        A copy.
-
-    Raises:
-        InputDataError: It is empty, a name is no string, or a radius is no number.
-
-    Example:
-        >>> checked({"temp": 6})
-        {'temp': 6.0}
-    """
+    """A dictionary of plain numbers that are not negative."""
     if not radii:
         raise InputDataError(
             f"`{name}` is an empty dictionary. Name a column of the contexts, such as "
@@ -68,28 +53,11 @@ def checked(radii: ColumnRadii, name: str = "radius") -> dict[str, float]:
 
 
 def in_widths(radii: ColumnRadii, space: SearchSpace, name: str = "radius") -> Tensor:
-    r"""The radius of each column in widths of its bounds.
+    """The radius of each column in widths of its bounds.
 
     Of a category it is the share of the mass that may change it; of a logarithmic
     variable, whose radius is a factor, the logarithm. A column that is not named has
     the radius zero.
-
-    Args:
-        radii: By name.
-        space: The contexts.
-        name: What the user calls it.
-
-    Returns:
-        Radii, ``d_c``.
-
-    Raises:
-        InputDataError: An unknown column, a share above one, a factor below one.
-
-    Example:
-        >>> box = torch.tensor([[0.0, 0.0], [40.0, 1.0]])
-        >>> space = SearchSpace(box[:, :1], box, context_names=("temp", "rain"))
-        >>> in_widths({"temp": 6}, space)
-        tensor([0.1500, 0.0000])
     """
     columns = space.context_columns
     widths = space.context_bounds[1] - space.context_bounds[0]
@@ -122,21 +90,7 @@ def in_widths(radii: ColumnRadii, space: SearchSpace, name: str = "radius") -> T
 
 
 def in_words(widths: Sequence[float], space: SearchSpace) -> str:
-    r"""How far the mass may move in each column alone, in the units of the contexts.
-
-    Args:
-        widths: The radius of each column in widths of its bounds, ``d_c``.
-        space: The contexts.
-
-    Returns:
-        A part of a sentence; columns that may not move or are known are left out.
-
-    Example:
-        >>> box = torch.tensor([[0.0, 0.0], [40.0, 1.0]])
-        >>> space = SearchSpace(box[:, :1], box, context_names=("temp", "rain"))
-        >>> in_words([0.15, 0.0], space)
-        '6 of temp'
-    """
+    """How far the mass may move in each column alone, in the units of the contexts."""
     sides = (space.context_bounds[1] - space.context_bounds[0]).tolist()
     parts = []
     for j, column in enumerate(space.context_columns):
@@ -154,16 +108,13 @@ def in_words(widths: Sequence[float], space: SearchSpace) -> str:
 
 @dataclass(frozen=True)
 class Held:
-    """The number of trials in which outcome constraints held (few if a sign is wrong).
+    """In how many trials outcome constraints held (few if a sign is wrong)."""
 
-    Attributes:
-        measured: The number of trials with measured constraints.
-        together: The number of them in which all constraints held.
-        each: The same for each constraint alone.
-    """
-
+    # The number of trials with measured constraints.
     measured: int
+    # The number of them in which all constraints held.
     together: int
+    # The same for each constraint alone.
     each: tuple[int, ...]
 
     def words(self) -> str:

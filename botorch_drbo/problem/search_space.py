@@ -298,11 +298,7 @@ def snapped(points: Tensor, values: Values) -> Tensor:
 
 
 def check_values(points: Tensor, bounds: Tensor, values: Values, name: str) -> None:
-    """Refuse points, ``n x d``, that have another value where only some are allowed.
-
-    Raises:
-        InputDataError: The message says which column, and what is allowed.
-    """
+    """Refuse points, ``n x d``, that have another value where only some are allowed."""
     slack = rounding(bounds, coarser_eps(points, bounds))
     gaps = (points - snapped(points, values)).abs() > slack
     if gaps.any():

@@ -618,17 +618,7 @@ def says_how_to_model(options: Mapping[str, object]) -> bool:
 def warn_beyond(
     radius: float, diameter: float | None, unit: str, name: str = "radius"
 ) -> None:
-    r"""Warn of a radius that is larger than every distance.
-
-    Args:
-        radius: What was given.
-        diameter: The largest distance between two distributions; None if it is unknown.
-        unit: What both are measured in, in words.
-        name: What the user calls the radius.
-
-    Warns:
-        InputDataWarning: Every distribution is inside.
-    """
+    """Warn of a radius that is larger than every distance."""
     if diameter is None or radius <= diameter * _ROUNDED_UP:
         return
     warnings.warn(

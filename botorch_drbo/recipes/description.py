@@ -16,18 +16,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Description:
-    r"""One sentence, a formula in LaTeX, remarks, and where it comes from.
+    """One sentence, a formula in LaTeX, remarks, and where it comes from."""
 
-    Attributes:
-        summary: One plain sentence.
-        formula: What its next decision maximises, in LaTeX; empty if words do.
-        remarks: Further sentences, where the method has a peculiarity.
-        source: The citation, as in docstrings; empty for our own combinations.
-    """
-
+    # One plain sentence.
     summary: str
+    # What its next decision maximises, in LaTeX; empty if words do.
     formula: str = ""
+    # Further sentences, where the method has a peculiarity.
     remarks: str = ""
+    # The citation, as in docstrings; empty for our own combinations.
     source: str = ""
 
 
@@ -66,16 +63,7 @@ class HelpText(str):
 
 
 def help_text(recipe: DataclassInstance, name: str, method: str) -> str:
-    r"""The text that ``help`` shows and that the page of the recipes has.
-
-    Args:
-        recipe: The recipe, whose values are the defaults shown.
-        name: Its key in the registry.
-        method: What it does, with its formula, as `method_text` or a table writes it.
-
-    Returns:
-        reStructuredText.
-    """
+    """The text that ``help`` shows and that the page of the recipes has."""
     meanings = option_meanings(recipe)
     options = [
         f"``{option}`` = ``{value!r}``\n{wrapped(meanings.get(option, ''), 4)}"
@@ -93,14 +81,7 @@ def method_text(kind: type) -> str:
 
 
 def option_meanings(recipe: DataclassInstance) -> dict[str, str]:
-    r"""What the docstrings say about each option of a recipe.
-
-    Args:
-        recipe: Any recipe.
-
-    Returns:
-        Sentences by name of the option, without those that no docstring explains.
-    """
+    """What the docstrings say about each option of a recipe."""
     found: dict[str, str] = {}
     for part in (recipe, *parts_of(recipe).values()):
         for base in reversed(type(part).__mro__):

@@ -39,19 +39,17 @@ class _Fit(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class FittedState:
-    r"""A history and its boxes before a decision, with all that was fitted to them.
+    """A history and its boxes before a decision, with all that was fitted to them.
 
     States that ``replace`` makes of one share its fits: they may differ in the seed and
     in what is known about the context, but not in the outcomes.
-
-    Attributes:
-        history: What has been observed, to be maximised.
-        space: The boxes of decisions and contexts.
-        seed: Determines all random draws.
     """
 
+    # What has been observed, to be maximised.
     history: History
+    # The boxes of decisions and contexts.
     space: SearchSpace
+    # Determines all random draws.
     seed: int = 0
     _fits: dict[tuple[str, int], _Fit] = field(default_factory=dict, repr=False)
 

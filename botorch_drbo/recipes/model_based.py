@@ -399,13 +399,7 @@ class ModelBasedRecipe(Recipe):
         chance: ChanceConstraint | None,
         candidates: Tensor | None,
     ) -> tuple[Tensor, Tensor, float | None, ContextSet | None]:
-        """The decision with the best objective of the mean among those that may be.
-
-        Returns:
-            The decision, ``d_x``, its value, the probability that it meets the
-            constraints, and the contexts on which it has the best worst case; None if
-            it maximises something else.
-        """
+        """The decision with the best objective of the mean among those that may be."""
         effort = self.effort(state.seed)
         if self.maximises_worst_case:
             return best_worst_case(state, problem, chance, candidates, effort)

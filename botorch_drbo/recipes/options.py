@@ -36,14 +36,7 @@ _Recipe = TypeVar("_Recipe", bound="DataclassInstance")
 
 
 def option_fields(recipe: DataclassInstance) -> dict[str, Field]:
-    r"""The options of a recipe: its own fields, and those of its parts.
-
-    Args:
-        recipe: A dataclass, perhaps with an ``adversary`` and a ``policy``.
-
-    Returns:
-        Fields by name, those of the parts first.
-    """
+    """The options of a recipe: its own fields, and those of its parts."""
     own = {
         field.name: field for field in fields(recipe) if field.name not in _FOR_PEOPLE
     }
@@ -53,15 +46,7 @@ def option_fields(recipe: DataclassInstance) -> dict[str, Field]:
 
 
 def check_names_differ(recipe: DataclassInstance) -> None:
-    r"""Refuse a product in which one name would mean two options.
-
-    Args:
-        recipe: As for ``option_fields``.
-
-    Raises:
-        InputDataError: An option of the adversary, of the policy and of the recipe that
-            have the same name: a value could reach only one of them.
-    """
+    """Refuse a product in which one name would mean two options."""
     owners = {"recipe": recipe, **parts_of(recipe)}
     of_whom: dict[str, str] = {}
     for owner, part in owners.items():
@@ -79,14 +64,7 @@ def check_names_differ(recipe: DataclassInstance) -> None:
 
 
 def option_values(recipe: DataclassInstance) -> dict[str, Any]:
-    r"""The values of all options by name.
-
-    Args:
-        recipe: As for ``option_fields``.
-
-    Returns:
-        Values by name, those of the parts first.
-    """
+    """The values of all options by name."""
     values: dict[str, Any] = {}
     for part in (*parts_of(recipe).values(), recipe):
         values |= own_values(part)
@@ -107,19 +85,7 @@ def parts_of(recipe: DataclassInstance) -> dict[str, Any]:
 
 
 def with_options(recipe: _Recipe, options: Mapping[str, Any]) -> _Recipe:
-    r"""The same recipe with other options, each routed to where it belongs.
-
-    Args:
-        recipe: As for ``option_fields``.
-        options: Values by name. ``adversary`` and ``policy`` are names, or objects;
-            they are taken first, with their own defaults.
-
-    Returns:
-        A new recipe.
-
-    Raises:
-        InputDataError: An unknown option, or a value outside its range.
-    """
+    """The same recipe with other options, each routed to where it belongs."""
     parts: dict[str, Any] = parts_of(recipe)
     for name, now in parts.items():
         if name in options:
@@ -183,14 +149,7 @@ class ModelsOutcomes(Protocol):
 
 
 def check_outcome_model(recipe: ModelsOutcomes) -> None:
-    r"""Check the options of the model; a function becomes the recipe's ``model``.
-
-    Args:
-        recipe: Its ``surrogate``, ``model`` and ``hyperparameters``.
-
-    Raises:
-        InputDataError: One that is none, or several of them.
-    """
+    """Check the options of the model; a function becomes the recipe's ``model``."""
     if recipe.hyperparameters is not None and not isinstance(
         recipe.hyperparameters, FixedHyperparameters
     ):
@@ -219,14 +178,7 @@ def check_outcome_model(recipe: ModelsOutcomes) -> None:
 
 
 def surrogate_of(recipe: ModelsOutcomes) -> Surrogate:
-    r"""The surrogate that a recipe models outcomes by.
-
-    Args:
-        recipe: Its ``surrogate``, ``model`` and ``hyperparameters``.
-
-    Returns:
-        What one of them says, or the recipe's default.
-    """
+    """The surrogate that a recipe models outcomes by."""
     if recipe.model is not None:
         return GivenModel(recipe.model)
     if recipe.hyperparameters is not None:
@@ -236,15 +188,7 @@ def surrogate_of(recipe: ModelsOutcomes) -> Surrogate:
 
 
 def check_single_model(recipe: ModelsOutcomes, name: str) -> None:
-    r"""Refuse an ensemble.
-
-    Args:
-        recipe: Its ``surrogate``, ``model`` and ``hyperparameters``.
-        name: That of the recipe.
-
-    Raises:
-        UnsupportedError: Its surrogate is one.
-    """
+    """Refuse an ensemble."""
     if not surrogate_of(recipe).is_ensemble:
         return
     single = sorted(key for key, known in SURROGATES.items() if not known.is_ensemble)
@@ -256,15 +200,7 @@ def check_single_model(recipe: ModelsOutcomes, name: str) -> None:
 
 
 def check_ensemble(recipe: ModelsOutcomes, name: str) -> None:
-    r"""Refuse a single model; what a function makes is seen when it is made.
-
-    Args:
-        recipe: Its ``surrogate``, ``model`` and ``hyperparameters``.
-        name: That of the recipe.
-
-    Raises:
-        UnsupportedError: Its surrogate is one model.
-    """
+    """Refuse a single model; what a function makes is seen when it is made."""
     if recipe.model is not None or surrogate_of(recipe).num_models > 1:
         return
     given = "`hyperparameters`"
@@ -281,17 +217,11 @@ def check_ensemble(recipe: ModelsOutcomes, name: str) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class OwnFunctions:
-    r"""What a user passes again to go on with a stored run.
+    """What a user passes again to go on with a stored run."""
 
-    Args:
-        model: The function that makes the model, if the run had one.
-        objective: The function that makes the objective, if the run had one.
-
-    Raises:
-        InputDataError: Something that is no such function.
-    """
-
+    # The function that makes the model, if the run had one.
     model: ModelMaker | None = None
+    # The function that makes the objective, if the run had one.
     objective: ObjectiveMaker | None = None
 
     def __post_init__(self) -> None:
@@ -305,14 +235,7 @@ OPTIONS = tuple(field.name for field in fields(OwnFunctions))
 
 
 def names_of_functions(options: Mapping[str, Any]) -> dict[str, FunctionName]:
-    r"""The functions among the options, each by its name.
-
-    Args:
-        options: The options of a recipe.
-
-    Returns:
-        Names by option; what can be stored as it is is not among them.
-    """
+    """The functions among the options, each by its name."""
     return {
         option: FunctionName(_name(options[option]))
         for option in OPTIONS
@@ -321,18 +244,7 @@ def names_of_functions(options: Mapping[str, Any]) -> dict[str, FunctionName]:
 
 
 def recalled(options: Mapping[str, Any], given: OwnFunctions) -> dict[str, Any]:
-    r"""Restored options of a recipe, with the functions back in their places.
-
-    Args:
-        options: As they were stored, but restored.
-        given: The functions that the user has passed again.
-
-    Returns:
-        The options.
-
-    Raises:
-        InputDataError: A function is missing, or one too many.
-    """
+    """Restored options of a recipe, with the functions back in their places."""
     found = dict(options)
     for option in OPTIONS:
         function, stored = getattr(given, option), options.get(option)

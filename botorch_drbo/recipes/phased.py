@@ -41,21 +41,18 @@ _NUM_POINTS = 512  # of the box, among which the information gain is the largest
 
 @dataclass(frozen=True)
 class KnownPrior:
-    """The hyperparameters of a model of ``x``; the kernel's inputs fill a unit cube.
+    """The hyperparameters of a model of ``x``; the kernel's inputs fill a unit cube."""
 
-    Args:
-        lengthscale: One per decision column, in units of the cube.
-        outputscale: The prior variance.
-        noise_variance: That of the outcomes.
-        mean: The prior mean.
-        regularizer: The papers' ``lambda`` if it is not ``noise_variance`` over
-            ``outputscale``: the noise ratio of the posterior, not of the outcomes.
-    """
-
+    # One per decision column, in units of the cube.
     lengthscale: tuple[float, ...]
+    # The prior variance.
     outputscale: float
+    # That of the outcomes.
     noise_variance: float
+    # The prior mean.
     mean: float
+    # The papers' ``lambda`` if it is not ``noise_variance`` over ``outputscale``: the
+    # noise ratio of the posterior, not of the outcomes.
     regularizer: float | None = None
 
     @classmethod
@@ -122,22 +119,19 @@ def _greedy_gains(
 
 @dataclass(frozen=True, eq=False)
 class PhasedState:
-    r"""The state of a run of phased uncertainty sampling.
+    """The state of a run of phased uncertainty sampling."""
 
-    Attributes:
-        episode: The number ``e`` of the running episode, from 1 on.
-        length: The number of its decisions, ``2^(e - 1)``.
-        decisions: The set :math:`D_1` of all decisions, ``n x d_x``.
-        survives: Whether each of them is in :math:`D_e`, ``n`` booleans.
-        observed: Decisions of this episode that have an outcome, ``a x d_x``.
-        pending: Decisions without an outcome yet, ``m x d_x``.
-    """
-
+    # The number ``e`` of the running episode, from 1 on.
     episode: int
+    # The number of its decisions, ``2^(e - 1)``.
     length: int
+    # The set :math:`D_1` of all decisions, ``n x d_x``.
     decisions: Tensor
+    # Whether each of them is in :math:`D_e`, ``n`` booleans.
     survives: Tensor
+    # Decisions of this episode that have an outcome, ``a x d_x``.
     observed: Tensor
+    # Decisions without an outcome yet, ``m x d_x``.
     pending: Tensor
 
     @property
@@ -218,33 +212,6 @@ class PhasedUncertaintySampling(DelegatingRecipe):
     ``gp_ucb``, and the context is noise to it. Recommendations are those of ``gp_ucb``
     on the same history: best posterior mean, all outcomes used, the discarded decisions
     not excluded (give ``recommend`` the survivors as candidates to exclude them).
-
-    Args:
-        num_decisions: The number of Sobol points used if there is no list.
-        confidence_width: ``w``, the ``ConfidenceWidth`` of the paper, or None for the
-            non-adaptive one. It multiplies ``sigma`` and corresponds to the square root
-            of ``beta``.
-        delta: The probability of failure of the non-adaptive width, between 0 and 1.
-        norm_bound: ``B`` of the non-adaptive width, in units of ``y``, for the kernel
-            scaled to at most 1; None for a guess.
-        model: A function that makes the model, as for the other recipes: a
-            ``SingleTaskGP`` with inferred noise, whose kernel, mean and noise are used
-            in the next episode.
-
-    Raises:
-        InputDataError: An option outside its range.
-
-    Example:
-        >>> unit = torch.tensor([[0.0], [1.0]]).double()
-        >>> space = SearchSpace(unit, unit)
-        >>> X = torch.linspace(0.0, 1.0, 7).double().unsqueeze(-1)  # 1 + 2 + 4
-        >>> history = History(X=X, C=X, Y=-(X - 0.3).square(), contexts=X)
-        >>> recipe = PhasedUncertaintySampling(num_decisions=64)
-        >>> recipe.propose(history, space, q=8).shape  # all of episode 4
-        torch.Size([8, 1])
-        >>> state = recipe.state(history, space)
-        >>> state.episode, state.remaining, len(state.survivors) <= 64
-        (4, 8, True)
     """
 
     name: ClassVar[str] = "phased_gp_us"
@@ -254,9 +221,15 @@ class PhasedUncertaintySampling(DelegatingRecipe):
     may_repeat: ClassVar[bool] = True
     recommender: ClassVar[RobustRecipe] = TABLE["gp_ucb"]
 
+    # The number of Sobol points used if there is no list.
     num_decisions: int = 1024
+    # ``w``, the ``ConfidenceWidth`` of the paper, or None for the non-adaptive one. It
+    # multiplies ``sigma`` and corresponds to the square root of ``beta``.
     confidence_width: float | ConfidenceWidth | None = 3.0
+    # The probability of failure of the non-adaptive width, between 0 and 1.
     delta: float = 0.1
+    # ``B`` of the non-adaptive width, in units of ``y``, for the kernel scaled to at
+    # most 1; None for a guess.
     norm_bound: float | None = None
 
     def __post_init__(self) -> None:
@@ -296,21 +269,9 @@ class PhasedUncertaintySampling(DelegatingRecipe):
         X_pending: Tensor | None = None,
         candidates: Tensor | None = None,
     ) -> PhasedState:
-        r"""Replay a history: the current episode and the decisions that have survived.
+        """Replay a history: the current episode and the decisions that have survived.
 
-        Args:
-            history: What has been observed, to be maximised: the negative of the
-                outcomes if you minimise.
-            space: The boxes of decisions and contexts.
-            X_pending: Pending decisions, ``m x d_x``.
-            candidates: The list that the decisions are chosen from, ``n x d_x``.
-
-        Returns:
-            The state before the next decision.
-
-        Raises:
-            InputDataError: The list is empty or leaves the box.
-            BotorchTensorDimensionError: History, list and space do not fit.
+        Shapes: ``X_pending``: ``m x d_x``, ``candidates``: ``n x d_x``.
         """
         _, state = self._begin(history, space, 0, None, decides=False)
         if candidates is not None:
@@ -459,16 +420,7 @@ def _moments(
 ) -> tuple[Tensor, Tensor, float, float]:
     """Condition the hyper-parameters' prior on the outcomes of one episode only.
 
-    Args:
-        prior: A model whose own data are not used.
-        X: Decisions of the episode, ``m x d_x``.
-        Y: Their outcomes, ``m x 1``.
-        decisions: Where to look, ``n x d_x``.
-
-    Returns:
-        Mean and standard deviation, ``n``, float64, and the norm of the mean less the
-        prior mean in the kernel's space; all in the model's units of the outcome. And
-        the information gain of the episode.
+    Shapes: ``X``: ``m x d_x``, ``Y``: ``m x 1``, ``decisions``: ``n x d_x``.
     """
     kernel = cast(Callable[..., Any], prior.covar_module)
     prior_mean = cast(Callable[..., Tensor], prior.mean_module)

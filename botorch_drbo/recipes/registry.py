@@ -103,19 +103,7 @@ def check_options(
     arguments: Sequence[str] = (),
     remedies: Mapping[str, str] | None = None,
 ) -> None:
-    r"""Refuse names of options that a recipe has not.
-
-    Args:
-        name: A key of ``RECIPES``.
-        options: What the user called the options.
-        changes: Parts that take the place of the recipe's: ``adversary``, ``policy``.
-        known: The recipe, if it is not that of the registry.
-        arguments: What the caller itself takes beside the options.
-        remedies: What to write in place of an unknown option, where that is known.
-
-    Raises:
-        InputDataError: An unknown name or option, with the nearest known one.
-    """
+    """Refuse names of options that a recipe has not."""
     if known is None:
         if name not in RECIPES:
             raise InputDataError(
@@ -146,11 +134,7 @@ def check_options(
 
 
 def check_can_be_saved(recipe: Recipe) -> None:
-    r"""Raise unless the registry can find the recipe again by its name.
-
-    Raises:
-        InputDataError: It is in no registry.
-    """
+    """Raise unless the registry can find the recipe again by its name."""
     if isinstance(recipe, RobustRecipe):  # its parts are saved with it
         return
     if type(RECIPES.get(recipe.name)) is not type(recipe):

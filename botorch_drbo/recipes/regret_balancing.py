@@ -30,33 +30,29 @@ from botorch_drbo.schedules.radii import as_schedule
 
 @dataclass(frozen=True)
 class BalancingState:
-    r"""The plays and rewards of each base, and which bases are eliminated.
+    """The plays and rewards of each base, and which bases are eliminated.
 
     Bases are numbered from 0; the paper's base ``i`` is ``i - 1`` here. Rewards,
     bounds and misspecifications are on the scale where rewards lie in ``[0, 1]``.
-
-    Attributes:
-        misspecifications: The guess of each base, largest first.
-        information_gain: :math:`\gamma_T`, of the whole horizon.
-        num_design: The outcomes at the beginning that no base played.
-        played: The base of each outcome after these.
-        num_plays: Outcomes of each base, ``n_i``.
-        total_rewards: Their sum, ``S_i``.
-        bounds: The candidate bound on each base's regret so far, ``R_i(n_i)``.
-        eliminated_after: The number of plays at which the base was eliminated; None for
-            active bases.
-        upcoming: The bases of the pending decisions, in order, and that of the next
-            decision.
     """
 
+    # The guess of each base, largest first.
     misspecifications: tuple[float, ...]
+    # :math:`\gamma_T`, of the whole horizon.
     information_gain: float
+    # The outcomes at the beginning that no base played.
     num_design: int
+    # The base of each outcome after these.
     played: tuple[int, ...]
+    # Outcomes of each base, ``n_i``.
     num_plays: tuple[int, ...]
+    # Their sum, ``S_i``.
     total_rewards: tuple[float, ...]
+    # The candidate bound on each base's regret so far, ``R_i(n_i)``.
     bounds: tuple[float, ...]
+    # The number of plays at which the base was eliminated; None for active bases.
     eliminated_after: tuple[int | None, ...]
+    # The bases of the pending decisions, in order, and that of the next decision.
     upcoming: tuple[int, ...]
 
     @property
@@ -140,50 +136,6 @@ class RegretBalancing(ModelBasedRecipe):
     hyperparameters are fitted to these, once, and then fixed; it is better to pass them
     (``hyperparameters``, with a prior mean of zero). This recipe treats the context as
     noise, like ``gp_ucb``. Pass the action set of a round to ``ask(actions=...)``.
-
-    Args:
-        horizon: ``T``, the number of plays, without the design.
-        reward_range: The outcomes, to be maximised, that correspond to the rewards 0
-            and 1; the map between them is affine. (With ``maximize=False`` of the
-            optimizer this is the range of minus ``y``.)
-        delta: The probability of failure, between 0 and 1.
-        beta: The squared width of the plain confidence bound, BoTorch's convention: a
-            number, or a schedule in the number of outcomes of the base.
-        norm_bound: The norm of the outcome in the space of the kernel without its
-            outputscale, in the units of y. The width is then Lemma 1's, and ``beta``
-            is not used. None for ``beta``.
-        misspecifications: The guesses, on the scale of the rewards, largest first;
-            None for the paper's.
-        num_design: The number of outcomes in the initial design; None for ``2 * (d_x +
-            1)``, the optimizer's default. Pass the same number to both.
-        elimination_constant: ``c``: with a larger value guesses are eliminated later.
-        noise_ratio: The paper's :math:`\lambda`: the noise variance over the prior
-            variance, with which the bases compute their posteriors, their bounds and
-            :math:`\gamma`. It need not be the real noise. A larger one makes
-            :math:`\gamma` smaller, hence more guesses and a smaller enlargement. None
-            for that of the model. The recommendation uses the model itself.
-
-    Raises:
-        InputDataError: An option outside its range.
-        UnsupportedError: A ``model``: the bounds are those of a Gaussian kernel.
-
-    Example:
-        >>> import torch
-        >>> from botorch_drbo.surrogate import FixedHyperparameters
-        >>> X, C = torch.rand(7, 1).double(), torch.rand(7, 1).double()
-        >>> history = History(X=X, C=C, Y=X * (1 - X), contexts=C)
-        >>> unit = torch.tensor([[0.0], [1.0]]).double()
-        >>> prior = FixedHyperparameters(lengthscale=0.2, noise_variance=0.01)
-        >>> recipe = RegretBalancing(
-        ...     hyperparameters=prior, num_design=4, misspecifications=(0.3, 0.1, 0.0)
-        ... )
-        >>> actions = torch.rand(20, 1).double()
-        >>> recipe.propose(history, SearchSpace(unit, unit), candidates=actions).shape
-        torch.Size([1, 1])
-        >>> recipe.state(history, SearchSpace(unit, unit)).played
-        (0, 1, 2)
-
-    [Bogunovic2021misspecified]_, Algorithm 3, after [Pacchiano2020balancing]_.
     """
 
     name: ClassVar[str] = "regret_balancing"
@@ -191,14 +143,33 @@ class RegretBalancing(ModelBasedRecipe):
     needs_box: ClassVar[bool] = True
     uses_contexts: ClassVar[bool] = False
 
+    # ``T``, the number of plays, without the design.
     horizon: int = 300
+    # The outcomes, to be maximised, that correspond to the rewards 0 and 1; the map
+    # between them is affine. (With ``maximize=False`` of the optimizer this is the
+    # range of minus ``y``.)
     reward_range: tuple[float, float] = (0.0, 1.0)
+    # The probability of failure, between 0 and 1.
     delta: float = 0.1
+    # The squared width of the plain confidence bound, BoTorch's convention: a number,
+    # or a schedule in the number of outcomes of the base.
     beta: Schedule | float = 2.25
+    # The norm of the outcome in the space of the kernel without its outputscale, in the
+    # units of y. The width is then Lemma 1's, and ``beta`` is not used. None for
+    # ``beta``.
     norm_bound: float | None = None
+    # The guesses, on the scale of the rewards, largest first; None for the paper's.
     misspecifications: tuple[float, ...] | None = None
+    # The number of outcomes in the initial design; None for ``2 * (d_x + 1)``, the
+    # optimizer's default. Pass the same number to both.
     num_design: int | None = None
+    # ``c``: with a larger value guesses are eliminated later.
     elimination_constant: float = 1.5
+    # The paper's :math:`\lambda`: the noise variance over the prior variance, with
+    # which the bases compute their posteriors, their bounds and :math:`\gamma`. It need
+    # not be the real noise. A larger one makes :math:`\gamma` smaller, hence more
+    # guesses and a smaller enlargement. None for that of the model. The recommendation
+    # uses the model itself.
     noise_ratio: float | None = None
 
     def __post_init__(self) -> None:
@@ -257,22 +228,7 @@ class RegretBalancing(ModelBasedRecipe):
     def state(
         self, history: History, space: SearchSpace, *, num_pending: int = 0
     ) -> BalancingState:
-        r"""Recompute which base played, from the outcomes alone.
-
-        Args:
-            history: What has been observed, to be maximised.
-            space: The boxes of decisions and contexts.
-            num_pending: The number of pending decisions.
-
-        Returns:
-            Plays, rewards, bounds and eliminations; with ``num_pending`` also the bases
-            of the pending decisions.
-
-        Raises:
-            InputDataError: There is no outcome yet, an outcome lies outside the reward
-                range, or the horizon is over.
-            BotorchTensorDimensionError: History and space do not fit.
-        """
+        """Recompute which base played, from the outcomes alone."""
         self.check_has_outcomes(history)
         _, state = self._begin(history, space, 0, None, decides=False)
         prior = KnownPrior.of(self.decision_model(state), self.noise_ratio)

@@ -48,20 +48,18 @@ class ChanceConstraint:
 
     Decisions are searched on a list of contexts: those of the problem, and others that
     fill its box. What is found is judged over the whole box (see ``worst_case``).
-
-    Attributes:
-        model: A Gaussian process of ``[x, c]`` for each constraint.
-        problem: The reference distribution, the set around it, and the contexts to
-            which mass may move.
-        points: The list, ``m x d_c``, those of the problem first.
-        level: ``1 - delta``.
-        seed: Decides what fills the box.
     """
 
+    # A Gaussian process of ``[x, c]`` for each constraint.
     model: ModelListGP
+    # The reference distribution, the set around it, and the contexts to which mass may
+    # move.
     problem: WorstCaseProblem
+    # The list, ``m x d_c``, those of the problem first.
     points: Tensor
+    # ``1 - delta``.
     level: float
+    # Decides what fills the box.
     seed: int
 
     @classmethod
@@ -139,7 +137,7 @@ def best_feasible(
     rows: Tensor,
     effort: Effort | None,
 ) -> tuple[Tensor, Tensor, float]:
-    r"""Find the best decision among those whose robust probability reaches the level.
+    """Find the best decision among those whose robust probability reaches the level.
 
     The constraint on the probability is one of the space, beside those that it has
     (SLSQP, from starts that meet it). The search knows a list of contexts. If the worst
@@ -147,16 +145,7 @@ def best_feasible(
     and the search starts again, a few times; after that the next best of what it has
     found is judged, until one reaches the level or none is left.
 
-    Args:
-        acqf: What is to be large, of ``b x 1 x d_x`` decisions.
-        chance: The constraint.
-        space: The decisions.
-        rows: Decisions to choose from, ``m x d_x``.
-        effort: How to search for others; None if there are no others.
-
-    Returns:
-        The decision ``d_x``, its value, and its robust probability over the box. Where
-        no decision is found to reach the level, the one with the largest probability.
+    Shapes: ``acqf``: ``b x 1 x d_x``, ``rows``: ``m x d_x``.
     """
     known = _searched(acqf, chance, space, rows, effort)
     # Exchange method (Blankenship and Falk 1976): the list of contexts bounds the
@@ -269,17 +258,9 @@ def best_by(
     candidates: Tensor | None,
     effort: Effort,
 ) -> tuple[Tensor, Tensor, float | None]:
-    r"""The best decision for a function.
+    """The best decision for a function.
 
-    Args:
-        acqf: Of ``b x 1 x d_x`` decisions.
-        state: The round.
-        chance: What the decision has to meet; None for nothing.
-        candidates: The decisions to choose from, ``m x d_x``; None for all.
-        effort: How hard a maximum is looked for.
-
-    Returns:
-        The decision, ``d_x``, its value, and the probability that it is feasible.
+    Shapes: ``acqf``: ``b x 1 x d_x``, ``candidates``: ``m x d_x``.
     """
     space = state.space
     # A list is evaluated, not searched.
@@ -308,18 +289,10 @@ def best_by(
 def incumbents(
     objective: AcquisitionFunction, chance: ChanceConstraint, state: FittedRound
 ) -> tuple[FittedRound, float]:
-    r"""What the next decision has to be better than.
+    """What the next decision has to be better than.
 
     Those tried that are feasible by the models; while there are none the worst one
     tried, so that any decision is a gain and feasibility decides.
-
-    Args:
-        objective: Of the posterior mean.
-        chance: What a decision has to meet.
-        state: The round, with at least one outcome.
-
-    Returns:
-        The round with them as baseline, and the best value among them.
     """
     tried = state.history.X.unique(dim=0)
     values = score(objective, tried)
@@ -339,21 +312,12 @@ def best_worst_case(
     candidates: Tensor | None,
     effort: Effort,
 ) -> tuple[Tensor, Tensor, float | None, ContextSet]:
-    r"""The decision with the best worst case of the posterior mean.
+    """The decision with the best worst case of the posterior mean.
 
     A search needs a list of contexts. If the worst case over the box is lower than on
     the list, the contexts that make it so are added, and the search starts again.
 
-    Args:
-        state: The round.
-        problem: What the worst case is a minimum over.
-        chance: What the decision has to meet; None for nothing.
-        candidates: The decisions to choose from, ``m x d_x``; None for all.
-        effort: How hard a maximum is looked for.
-
-    Returns:
-        The decision, ``d_x``, its value, the probability that it meets the
-        constraints, and the contexts on which it has the best worst case.
+    Shapes: ``candidates``: ``m x d_x``.
     """
     # The exchange method of semi-infinite programming (Blankenship and Falk 1976): a
     # maximum of a minimum over infinitely many contexts. Solve it for a list of

@@ -28,16 +28,13 @@ _NUM_JOINT = 256  # of them, of which the joint posterior is taken
 @final
 @dataclass(frozen=True, eq=False)
 class Importance:
-    r"""By how much the expected outcome typically differs if one column alone changes.
+    """By how much the expected outcome differs if one column alone changes."""
 
-    Attributes:
-        members: By the mean of each model of an ensemble, ``S x d``, decisions first,
-            in the units of the outcome; of a single model ``S`` is one.
-        possible: With what the models do not know, ``d``: the root of the expected
-            square of the true difference. A mean alone is too smooth.
-    """
-
+    # By the mean of each model of an ensemble, ``S x d``, decisions first, in the units
+    # of the outcome; of a single model ``S`` is one.
     members: Tensor
+    # With what the models do not know, ``d``: the root of the expected square of the
+    # true difference. A mean alone is too smooth.
     possible: Tensor
 
     @property
@@ -58,27 +55,6 @@ def importance(
     context of the distribution; ``z'_j`` is column ``j`` of another such draw. (Half of
     the square is the total-effect index of Sobol and Jansen, not divided by the
     variance.) ``f`` is drawn from the posterior. 1024 draws, 256 of them for ``P``.
-
-    Args:
-        model: Of ``[x, c]``, fitted.
-        space: The decisions and contexts.
-        contexts: The distribution of the contexts.
-        seed: Decides the draws.
-
-    Returns:
-        The differences, by each model of an ensemble.
-
-    Raises:
-        InputDataError: No decision that the constraints allow was found.
-
-    Example:
-        >>> from botorch.models import SingleTaskGP
-        >>> Z = torch.rand(12, 2, dtype=torch.double)
-        >>> model = SingleTaskGP(Z, 3.0 * Z[:, :1]).eval()
-        >>> unit = torch.tensor([[0.0], [1.0]], dtype=torch.double)
-        >>> found = importance(model, SearchSpace(unit, unit), ContextSet(Z[:, 1:]))
-        >>> found.members.shape
-        torch.Size([1, 2])
     """
     first = _draws(space, contexts, seed)
     second = first[_shuffled(len(first), seed + 1)]
@@ -130,26 +106,23 @@ _NUM_VALUES = 25  # of a number; all of a category
 @final
 @dataclass(frozen=True, eq=False)
 class Slice:
-    r"""What is believed of the expected outcome along one decision variable.
+    """What is believed of the expected outcome along one decision variable."""
 
-    Attributes:
-        column: Which variable, by its column number.
-        values: Its values as the model sees them, ``k``, ascending.
-        mean: The expected outcome at each, ``k``.
-        lower: The lower end of its interval, ``k``.
-        upper: The upper end, ``k``.
-        allowed: Whether the constraints of the decisions allow it, ``k``.
-        index: Which of the values is that of the decision itself.
-        level: Of the intervals.
-    """
-
+    # Which variable, by its column number.
     column: int
+    # Its values as the model sees them, ``k``, ascending.
     values: Tensor
+    # The expected outcome at each, ``k``.
     mean: Tensor
+    # The lower end of its interval, ``k``.
     lower: Tensor
+    # The upper end, ``k``.
     upper: Tensor
+    # Whether the constraints of the decisions allow it, ``k``.
     allowed: Tensor
+    # Which of the values is that of the decision itself.
     index: int
+    # Of the intervals.
     level: float
 
     def mirrored(self) -> Slice:
@@ -183,32 +156,6 @@ def slice_through(
     At each value ``v`` what is believed of
     :math:`\sum_i w_i f(x_{j \to v}, c_i)`, as of the expected value of a
     recommendation: see ``Promise``. At the decision's own value it is the same.
-
-    Args:
-        model: Of ``[x, c]``, fitted.
-        space: The decisions, their kinds and constraints.
-        x: The decision, ``d_x``.
-        contexts: Those that the outcome is averaged over.
-        column: Which variable.
-        widening: By what intervals are stretched: see ``ModelCheck``.
-        level: Of the intervals, a probability.
-
-    Returns:
-        The slice: all values of a category or of a short list, else 25 that fill the
-        bounds evenly, and the decision's own.
-
-    Raises:
-        InputDataError: A level that is not between 0 and 1.
-
-    Example:
-        >>> from botorch.models import SingleTaskGP
-        >>> Z = torch.rand(6, 2, dtype=torch.double)
-        >>> model = SingleTaskGP(Z, Z.sum(-1, True)).eval()
-        >>> unit = torch.tensor([[0.0], [1.0]], dtype=torch.double)
-        >>> space = SearchSpace(unit, unit)
-        >>> found = slice_through(model, space, Z[0, :1], ContextSet(Z[:, 1:]), 0)
-        >>> found.mean.shape, found.values[found.index].item() == Z[0, 0].item()
-        (torch.Size([26]), True)
     """
     rest = 0.5 * (1.0 - check_level(level))
     values = _values(space, column, x)

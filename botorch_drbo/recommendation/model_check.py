@@ -40,15 +40,9 @@ def outside(contexts: Tensor, seen: Tensor, space: SearchSpace) -> Tensor:
 
 
 def beyond_seen(contexts: ContextSet, seen: Tensor, space: SearchSpace) -> str:
-    r"""The share of the weight beyond the contexts seen, and how far in each column.
+    """The share of the weight beyond the contexts seen, and how far in each column.
 
-    Args:
-        contexts: The distribution.
-        seen: The contexts that have an outcome, ``t x d_c``.
-        space: The names and kinds of the columns.
-
-    Returns:
-        Words in the units of the columns; nothing if less than 5% lies beyond.
+    Shapes: ``seen``: ``t x d_c``.
     """
     held = contexts.weights > 0.0
     points, weights = contexts.points[held], contexts.weights[held]

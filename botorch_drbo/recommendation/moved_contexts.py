@@ -25,14 +25,11 @@ _PENALTIES = (1.0, 10.0)  # of the ridge; columns have about variance one
 @final
 @dataclass(frozen=True)
 class MovedContext:
-    """A context column that the decisions predict.
+    """A context column that the decisions predict."""
 
-    Attributes:
-        column: Its name.
-        share: The share of its variance that they predict in rows left out.
-    """
-
+    # Its name.
     column: str
+    # The share of its variance that they predict in rows left out.
     share: float
 
 
@@ -67,10 +64,7 @@ def moved_contexts(
     share is above 0.3 and exceeds the largest share of any column in 198 of 199
     permutations of the residuals of :math:`\tilde c` [FreedmanLane1983]_.
 
-    Args:
-        X: Decisions that were made without knowing their context, ``t x d_x``.
-        C: The contexts that came, in the order of time, ``t x d_c``.
-        space: The kinds and names of the columns.
+    Shapes: ``X``: ``t x d_x``, ``C``: ``t x d_c``.
     """
     X, C = (values[-_MOST_ROWS:].double().cpu() for values in (X, C))
     X, C = _without_replicates(X, C)

@@ -126,18 +126,6 @@ def posterior_of_worst_case(
     Each of 256 functions that may be true has a worst distribution of its own, so the
     mean of these is below the worst case of the mean. Of a box, contexts that fill it
     stand for all: at most 128 beside those with weight, of which at most 256 are taken.
-
-    Args:
-        model: Of ``[x, c]``, fitted.
-        x: The decision, ``d_x``.
-        problem: The set, and where its adversary may go.
-        found: Contexts of the worst case of the posterior mean.
-        radii: ``k`` radii; None for the set's own.
-        seed: Decides the contexts that fill a box.
-
-    Returns:
-        The draws, as a mixture of points, ``k`` numbers each; one number without radii.
-        They are drawn by torch's global generator.
     """
     contexts = _listed(problem, found, seed)
     num = -(-_NUM_DRAWS // len(members_of(model)))

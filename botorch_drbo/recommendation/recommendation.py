@@ -50,29 +50,7 @@ def summary(
     beyond: str = "",
     moved: Sequence[MovedContext] = (),
 ) -> str:
-    """The decision, its values, and the contexts that gain most in the worst case.
-
-    Args:
-        decision: Its values by name.
-        outcome: The name of the outcome.
-        expected: Its expectation.
-        worst_case: The same under the worst distribution.
-        contexts: ``n`` different contexts, by name.
-        before: Their weights in the reference, ``n``.
-        after: Their weights in the worst case, ``n``.
-        exact: Whether the solver of the worst case has converged.
-        searched: Over which distributions the worst case was searched.
-        known: How far the model can be believed.
-        feasibility: The worst probability of meeting the outcome constraints, if any.
-        feasible: Whether it is enough.
-        held: In how many trials told the constraints held.
-        promise: What the model believes of both values.
-        level: Of the intervals of them that are shown.
-        stability: How far the contexts may shift before another decision is better.
-        rival: The values of that decision by name; None if there is none.
-        beyond: How far the worst distribution leaves the contexts seen.
-        moved: The context columns that the decisions predict.
-    """
+    """The decision, its values, and the contexts that gain most in the worst case."""
     gains = [b - a for a, b in zip(before, after, strict=True)]
     order = sorted(range(len(gains)), key=lambda i: -gains[i])
     hurt = [

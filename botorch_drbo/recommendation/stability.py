@@ -38,40 +38,29 @@ _Row = TypeVar("_Row")
 
 @dataclass(frozen=True, eq=False)
 class Stability(Generic[_Row]):
-    r"""The radius from which another decision has the better worst case.
+    """The radius from which another decision has the better worst case."""
 
-    Attributes:
-        radius: The recipe's own.
-        until: The first radius, from the own one on, at which another decision has a
-            better worst case; None if there is none up to ``searched``. It is the own
-            radius where one is better already: the recipe maximises something else
-            than this worst case.
-        searched: The largest radius that was looked at, four times the own.
-        rival: That decision, ``d_x``, with named variables a table of one row; None if
-            there is none.
-        num_rivals: How many decisions were compared.
-        compared: Which ones, in words. Any other decision may be better earlier.
-        by_column: Whether the radius is given by column, so that it is one, and the
-            others are multiples of it.
-    """
-
+    # The recipe's own.
     radius: float
+    # The first radius, from the own one on, at which another decision has a better
+    # worst case; None if there is none up to ``searched``. It is the own radius where
+    # one is better already: the recipe maximises something else than this worst case.
     until: float | None
+    # The largest radius that was looked at, four times the own.
     searched: float
+    # That decision, ``d_x``, with named variables a table of one row; None if there is
+    # none.
     rival: _Row | None
+    # How many decisions were compared.
     num_rivals: int
+    # Which ones, in words. Any other decision may be better earlier.
     compared: str = ""
+    # Whether the radius is given by column, so that it is one, and the others are
+    # multiples of it.
     by_column: bool = False
 
     def words(self, rival: str) -> str:
-        r"""Say it in a line.
-
-        Args:
-            rival: The rival, in words.
-
-        Returns:
-            What the report of a recommendation says.
-        """
+        """Say it in a line."""
         return f"by the posterior mean {self._until(rival)}"
 
     def _until(self, rival: str) -> str:
@@ -96,18 +85,9 @@ def overtaken(
     rival_values: Tensor,
     rivals: Tensor,
 ) -> Stability[Tensor]:
-    r"""The first of several decisions that overtakes one as the radius grows.
+    """The first of several decisions that overtakes one as the radius grows.
 
-    Args:
-        ball: The set on these contexts, with the recipe's own radius.
-        weights: Of the reference, ``n``.
-        values: The decision's outcome in each context, ``n``; of the dtype that they
-            were computed in, whose rounding makes nobody better.
-        rival_values: Those of the others, ``m x n``, of the same dtype.
-        rivals: The others, ``m x d_x``.
-
-    Returns:
-        Where and by which.
+    Shapes: ``rival_values``: ``m x n``, ``rivals``: ``m x d_x``.
     """
     everything = torch.cat([values.unsqueeze(0), rival_values])
     rounding = _ROUNDING * torch.finfo(everything.dtype).eps * everything.abs().max()
@@ -169,17 +149,9 @@ def rivals_of(
     chance: ChanceConstraint | None,
     candidates: Tensor | None,
 ) -> tuple[Tensor, str]:
-    r"""The decisions that a recommendation is compared with.
+    """The decisions that a recommendation is compared with.
 
-    Args:
-        x: What is recommended, ``d_x``.
-        told: Decisions that have an outcome, ``t x d_x``.
-        space: The boxes of decisions and contexts.
-        chance: What a decision has to meet; None for nothing.
-        candidates: The decisions to choose from, ``m x d_x``; None for all.
-
-    Returns:
-        The others, ``m x d_x``, and where these come from, in words.
+    Shapes: ``told``: ``t x d_x``, ``candidates``: ``m x d_x``, returns ``m x d_x``.
     """
     rivals = told.unique(dim=0)
     rivals = rivals[feasible(space, rivals)]
@@ -204,24 +176,14 @@ def against_rivals(
     *,
     seed: int,
 ) -> Stability[Tensor] | None:
-    r"""Compare a decision with others at larger and larger radii.
+    """Compare a decision with others at larger and larger radii.
 
     On the contexts of the recommendation and a sample of the box: so the worst cases of
     the others are a little too good, and the radius is a little too small rather than
     too large. Of many rivals those with the best expectation and those with the best
     single worst outcome are compared, 32 in all.
 
-    Args:
-        problem: The ball, and where its adversary may go.
-        found: The contexts of the worst case of the decision.
-        model: Of ``[x, c]``.
-        x: The decision, ``d_x``.
-        rivals: The others, ``m x d_x``.
-        origin: Where these come from, in words: "told", "of the list".
-        seed: Decides the sample of the box.
-
-    Returns:
-        None if the ball has no radius or a radius of zero, or if there are no rivals.
+    Shapes: ``rivals``: ``m x d_x``.
     """
     if not len(rivals):
         return None
@@ -271,23 +233,11 @@ def profile(
     target: float | None,
     seed: int,
 ) -> RobustnessProfile:
-    r"""The worst case of a problem for one decision, or for two, at other radii.
+    """The worst case of a problem for one decision, or for two, at other radii.
 
     The contexts that the adversary would go to are searched for at each radius and for
     each decision. All values are then found on all of these, so that both curves are
     convex, fall, and are comparable.
-
-    Args:
-        problem: The ball, and where its adversary may go; its radius does not count.
-        model: Of ``[x, c]``, fitted.
-        x: The decision, ``d_x``.
-        other: One to compare with, ``d_x``, or None.
-        radii: ``k``, ascending; None for steps up to four times the ball's own.
-        target: A value that the decision should reach.
-        seed: Decides the search.
-
-    Raises:
-        InputDataError: A ball without a radius, or radii that do not ascend.
     """
     contexts, given = problem.contexts, problem.contexts.num_points
     own = check_has_radius(problem.ball(contexts.points)).radius.item()

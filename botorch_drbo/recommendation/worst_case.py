@@ -33,7 +33,7 @@ _CELL = 1e-5  # of the sides of the box: contexts this near are the same
 def worst_case(
     problem: WorstCaseProblem, score: Score, *, seed: int
 ) -> tuple[ContextSet, RobustValue]:
-    r"""Find the worst distribution that the adversary of a problem can make.
+    """Find the worst distribution that the adversary of a problem can make.
 
     Over a box this is column generation [DantzigWolfe1960]_. The restricted master
     problem is the worst case on a list: the given contexts, a Sobol set and the
@@ -47,14 +47,7 @@ def worst_case(
     list. So contexts descend on that cost from where it is least, those that gain are
     added as columns, and the worst case is found again, until none gains.
 
-    Args:
-        problem: The ball, and where its adversary may go.
-        score: From contexts ``m x d_c`` to scores ``m``.
-        seed: The seed of the Sobol points.
-
-    Returns:
-        The contexts of the problem and the added ones that have mass in the worst
-        case (with reference weight zero), and the worst case of the ball on them.
+    Shapes: ``score``: ``m x d_c``.
     """
     given, reference = problem.contexts.points, problem.contexts.weights
     with torch.no_grad():
@@ -246,18 +239,7 @@ _CARRIES = 1e-6  # less mass in a worst case is a rounding error
 def chosen_context(
     problem: WorstCaseProblem, model: Model, x: Tensor, *, seed: int
 ) -> Tensor:
-    r"""The context where a decision may hurt most and least is known.
-
-    Args:
-        problem: Of the recipe's recommendations.
-        model: Of ``[x, c]``.
-        x: The decision, ``d_x``.
-        seed: Determines all random draws.
-
-    Returns:
-        Of the contexts that carry the worst case of the pessimistic outcome the one
-        with the largest variance, ``d_c``.
-    """
+    """The context where a decision may hurt most and least is known."""
     least, moments = torch.finfo(x.dtype).tiny, moments_at(model, x)
 
     def pessimistic(contexts: Tensor) -> Tensor:

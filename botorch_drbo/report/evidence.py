@@ -203,12 +203,7 @@ def assumptions_section(found: Findings) -> Markup:
 
 
 def in_words(counts: Counter[str]) -> str:
-    """How many trials are complete, pending, failed and withdrawn.
-
-    Example:
-        >>> in_words(Counter(["complete", "complete", "pending"]))
-        '3: 2 complete, 1 pending'
-    """
+    """How many trials are complete, pending, failed and withdrawn."""
     order = ("complete", "pending", "failed", "withdrawn")
     parts = [f"{counts[status]} {status}" for status in order if counts[status]]
     return f"{counts.total()}: {', '.join(parts)}"

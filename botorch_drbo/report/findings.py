@@ -34,17 +34,7 @@ if TYPE_CHECKING:
 def movement(
     optimizer: NamedOptimizer, radius: RoundRadius | None
 ) -> Callable[[float], str] | None:
-    r"""How far the contexts move, on average, within a radius.
-
-    Args:
-        optimizer: The run.
-        radius: What was asked for; None for the recipe's own.
-
-    Returns:
-        From a radius, which by column is a multiple of the one asked for, to words:
-        "6 of temp or another weather in 10% of cases". None if the radius is in no
-        units of the contexts.
-    """
+    """How far the contexts move, on average, within a radius."""
     space = optimizer.named_space.search_space
     own = getattr(optimizer.algorithm, "adversary", None)
     given = getattr(own, "radius", None) if radius is None else radius
@@ -70,22 +60,7 @@ def policies(
     context_set: ContextSet | None = None,
     radius: RoundRadius | None = None,
 ) -> dict[str, pd.DataFrame]:
-    r"""Look up the decision for values of each context column alone.
-
-    Args:
-        optimizer: The run.
-        reference: The contexts that are expected; of a number five values between the
-            lowest and the highest of them are looked up.
-        context_set: As for ``NamedOptimizer.policy``.
-        radius: As for ``NamedOptimizer.policy``.
-
-    Returns:
-        By the name of the column, of at most the first four: a table of its values and
-        the decisions.
-
-    Raises:
-        UnsupportedError: The recipe's decisions do not depend on the context.
-    """
+    """Look up the decision for values of each context column alone."""
     found = {}
     named = optimizer.named_space.contexts
     for j, (name, variable) in enumerate(list(named.items())[:_MOST_COLUMNS]):
@@ -96,24 +71,7 @@ def policies(
 
 
 def looked_up(variable: Variable, expected: torch.Tensor) -> list[object]:
-    r"""Values of a context column that a table of decisions is made for.
-
-    Args:
-        variable: The column.
-        expected: What is expected in it, as a model sees it, ``n``.
-
-    Returns:
-        All of a list of at most seven; else five numbers from the lowest expected one
-        to the highest, rounded to three digits of their distance.
-
-    Example:
-        >>> from botorch_drbo import Category
-        >>> looked_up(Category(["dry", "wet"]), torch.zeros(3))
-        ['dry', 'wet']
-        >>> from botorch_drbo.space import Continuous
-        >>> looked_up(Continuous(0, 9), torch.tensor([1.0, 3.0]))
-        [1.0, 1.5, 2.0, 2.5, 3.0]
-    """
+    """Values of a context column that a table of decisions is made for."""
     listed = variable.values
     if listed is not None and len(listed) <= 7:
         return variable.decode(torch.tensor(list(listed), dtype=torch.double))
@@ -141,40 +99,37 @@ Rounded: TypeAlias = "Callable[[pd.DataFrame, pd.DataFrame], pd.DataFrame]"
 @final
 @dataclass(frozen=True, eq=False)
 class Findings:
-    r"""What a report says.
+    """What a report says."""
 
-    Attributes:
-        optimizer: The run.
-        best: The decision to implement.
-        profile: Its worst case by radius, or why there is none.
-        steps: Where the profile is known: multiples of the radius, or shares of the
-            weight if the recipe has no radius.
-        radius: That one; zero if there is none.
-        policies: For each context column the decision by its value, or why not.
-        slices: One for each decision variable.
-        importance: Which columns matter.
-        next_decisions: What to try next, or why nothing is proposed.
-        source: Where the data are from.
-        limits: The measured constraints in words; empty if none were stated.
-        lines: The line of each trial in the source; None for a table in Python.
-        moved_by: From a radius to how far the contexts move; None where the radius is
-            in no units of the contexts.
-        date: When the report was made.
-    """
-
+    # The run.
     optimizer: NamedOptimizer
+    # The decision to implement.
     best: NamedRecommendation
+    # Its worst case by radius, or why there is none.
     profile: RobustnessProfile | str
+    # Where the profile is known: multiples of the radius, or shares of the weight if
+    # the recipe has no radius.
     steps: tuple[float, ...]
+    # That one; zero if there is none.
     radius: float
+    # For each context column the decision by its value, or why not.
     policies: dict[str, pd.DataFrame] | str
+    # One for each decision variable.
     slices: list[Slice]
+    # Which columns matter.
     importance: Importance
+    # What to try next, or why nothing is proposed.
     next_decisions: pd.DataFrame | str
+    # Where the data are from.
     source: str
+    # The measured constraints in words; empty if none were stated.
     limits: Sequence[str]
+    # The line of each trial in the source; None for a table in Python.
     lines: Sequence[int] | None
+    # From a radius to how far the contexts move; None where the radius is in no units
+    # of the contexts.
     moved_by: Callable[[float], str] | None
+    # When the report was made.
     date: datetime
 
     @classmethod
@@ -191,24 +146,7 @@ class Findings:
         rounded: Rounded | None = None,
         lines: Sequence[int] | None = None,
     ) -> Findings:
-        r"""Ask an optimizer; nothing is recorded.
-
-        Args:
-            optimizer: The run.
-            context_set: The distribution of the context; None for the recipe's own.
-            radius: That of the ambiguity set, as for ``ask``.
-            level: The level of all intervals, a probability.
-            q: How many decisions to propose.
-            source: Where the data are from.
-            limits: The measured constraints in words.
-            rounded: From decisions, and those that they have to differ from, to the
-                words that stand for them; None for four significant digits.
-            lines: The line of each trial in the source, by which rows are named; None
-                for the numbers of the trials.
-
-        Raises:
-            InputDataError: There is no outcome yet, or an argument is wrong.
-        """
+        """Ask an optimizer; nothing is recorded."""
         if not isinstance(optimizer, NamedOptimizer):
             raise InputDataError(
                 f"A report needs a NamedOptimizer, got {type(optimizer).__name__}: it "

@@ -22,20 +22,7 @@ class Markup(str):
 
 
 def tag(name: str, *children: str, **attributes: str) -> Markup:
-    r"""An element with its children.
-
-    Args:
-        name: Its name.
-        children: What is in it; what is no ``Markup`` is escaped.
-        attributes: Its attributes; ``class_`` is ``class``, and ``_`` is ``-``.
-
-    Returns:
-        The element.
-
-    Example:
-        >>> tag("p", "price < 3 & ", tag("b", "stock"), class_="note")
-        '<p class="note">price &lt; 3 &amp; <b>stock</b></p>'
-    """
+    """An element with its children."""
     given = "".join(
         f' {key.rstrip("_").replace("_", "-")}="{escape(value)}"'
         for key, value in attributes.items()
@@ -59,19 +46,7 @@ def listed(items: Iterable[str]) -> Markup:
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> Markup:
-    r"""A table, its cells as the reports show numbers.
-
-    Args:
-        head: The names of the columns.
-        rows: A cell for each column; None is what is not known.
-
-    Returns:
-        The table, in a box that scrolls where the screen is narrow.
-
-    Example:
-        >>> print(table(["x"], [[1 / 3]]))
-        <div class="scroll" tabindex="0"><table>...<td>0.3333</td>...</table></div>
-    """
+    """A table, its cells as the reports show numbers."""
     body = [tag("tr", *(tag("td", cell(value)) for value in row)) for row in rows]
     names = tag("tr", *(tag("th", name, scope="col") for name in head))
     whole = tag("table", tag("thead", names), tag("tbody", *body))
@@ -89,12 +64,7 @@ def cell(value: object) -> str:
 
 
 def rough(size: float) -> str:
-    """A difference with two significant digits, and all of those before the point.
-
-    Example:
-        >>> rough(0.02159), rough(1234.5)
-        ('0.022', '1234')
-    """
+    """A difference with two significant digits, and all of those before the point."""
     return shown(float(f"{size:.2g}")) if abs(size) < 100 else f"{size:.0f}"
 
 
@@ -125,17 +95,7 @@ _SIZE = (4.8, 3.3)  # inches of 96 CSS pixels
 
 
 def figure(draw: Callable[[Axes], object], words: str) -> Markup:
-    r"""Draw a picture for the page.
-
-    Args:
-        draw: Draws on the axes that it is given.
-        words: What the picture shows, in a sentence: its caption, also for those who
-            cannot see it.
-
-    Returns:
-        A ``figure`` element. Text and lines that are black take the colour of the
-        text of the page, others the CSS variables ``--plot-0`` to ``--plot-6``.
-    """
+    """Draw a picture for the page."""
     with style.context(_STYLE):
         drawn = Figure(figsize=_SIZE, layout="constrained")
         draw(drawn.subplots())

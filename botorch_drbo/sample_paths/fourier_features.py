@@ -23,13 +23,6 @@ class RandomFourierFeatures(Module):
     summand of the kernel, of variance ``s``: over paths the covariance is the kernel,
     with any ``m`` [RahimiRecht2007]_. With ``z = [x, c]`` the addition theorem makes
     the values at all pairs of ``x`` and ``c`` one matrix product over ``2 m`` columns.
-
-    Args:
-        components: The summands of the kernel.
-        num_paths: How many paths ``P``.
-        num_features: Frequencies of each path ``m``, shared out among the summands.
-        split: The first ``split`` columns are ``x``, the others ``c``.
-        generator: A generator of the CPU.
     """
 
     frequencies: Tensor
@@ -69,14 +62,7 @@ class RandomFourierFeatures(Module):
             self.register_buffer(name, buffer, persistent=False)
 
     def part(self, which: slice) -> RandomFourierFeatures:
-        r"""Some of the paths, as views.
-
-        Args:
-            which: The positions of the paths.
-
-        Returns:
-            Features that have the same values as these.
-        """
+        """Some of the paths, as views."""
         part = copy.copy(self)
         part._buffers = {
             name: cast(Tensor, buffer)[which] for name, buffer in self._buffers.items()
@@ -84,13 +70,9 @@ class RandomFourierFeatures(Module):
         return part
 
     def side(self, c: Tensor) -> tuple[Tensor, Tensor]:
-        r"""Evaluate all that depends on ``c`` alone.
+        """Evaluate all that depends on ``c`` alone.
 
-        Args:
-            c: ``n x d_c``.
-
-        Returns:
-            The weights of ``cos(omega x)`` and of ``sin(omega x)``, ``P x m x n``.
+        Shapes: ``c``: ``n x d_c``, returns ``P x m x n``.
         """
         # a cos(wx + wc) + b sin(wx + wc), sorted by cos(wx) and sin(wx).
         # Once for all decisions: cosines and sines of the context's part of the angle,
@@ -101,28 +83,18 @@ class RandomFourierFeatures(Module):
         return a * cos + b * sin, b * cos - a * sin
 
     def forward(self, x: Tensor, side: tuple[Tensor, Tensor]) -> Tensor:
-        r"""Evaluate the paths at all pairs.
+        """Evaluate the paths at all pairs.
 
-        Args:
-            x: ``1 x N x d_x``, the same for every path, or ``P x N x d_x``.
-            side: From ``side(c)``.
-
-        Returns:
-            Values, ``P x N x n``.
+        Shapes: ``x``: ``1 x N x d_x``, returns ``P x N x n``.
         """
         # cos(wx + wc) in cosines and sines of either side: two products of matrices.
         angles = x @ self.frequencies[:, : self.split]  # P x N x m
         return torch.baddbmm(angles.cos() @ side[0], angles.sin(), side[1])
 
     def at(self, points: Tensor, memory_budget: int) -> Tensor:
-        r"""Evaluate every path at whole points ``z``.
+        """Evaluate every path at whole points ``z``.
 
-        Args:
-            points: ``t x d``.
-            memory_budget: Bytes for the temporaries.
-
-        Returns:
-            Values, ``P x t``.
+        Shapes: ``points``: ``t x d``, returns ``P x t``.
         """
         # Whole points, path by path: blocks of paths, each with frequencies of its own.
         d, m = self.frequencies.shape[1:]
@@ -143,17 +115,10 @@ class RandomFourierFeatures(Module):
 
 
 def allocate(components: Sequence[KernelComponent], num_features: int) -> list[int]:
-    r"""Share features out: half of them equally, half in proportion to the variances.
+    """Share features out: half of them equally, half in proportion to the variances.
 
     Each component's variance is exact with any number of features; the more it has,
     the closer its paths come to being Gaussian.
-
-    Args:
-        components: The summands of a kernel.
-        num_features: The total, at least one per component.
-
-    Returns:
-        Features of each component.
     """
     total = sum(component.variance for component in components)
     equal = max(1, num_features // (2 * len(components)))

@@ -89,11 +89,7 @@ def sample_paths(
 
 @final
 class MixturePaths(Module):
-    r"""Sample paths of several models, one after the other.
-
-    Args:
-        parts: Paths of each model, at least one.
-    """
+    """Sample paths of several models, one after the other."""
 
     def __init__(self, parts: Sequence[PosteriorPaths]) -> None:
         super().__init__()
@@ -107,26 +103,18 @@ class MixturePaths(Module):
         return [cast(PosteriorPaths, part) for part in self.parts]
 
     def forward(self, X: Tensor, contexts: Tensor) -> Tensor:
-        r"""Evaluate every path at every decision and every context.
+        """Evaluate every path at every decision and every context.
 
-        Args:
-            X: Decisions, ``... x d_x``.
-            contexts: Contexts, ``n x d_c``.
-
-        Returns:
-            Values in the units of the outcome, ``P x ... x n``.
+        Shapes: ``X``: ``... x d_x``, ``contexts``: ``n x d_c``, returns ``P x ... x
+        n``.
         """
         return torch.cat([paths(X, contexts) for paths in self._paths])
 
     def own(self, X: Tensor, contexts: Tensor) -> Tensor:
-        r"""Evaluate each path at its own decision and every context.
+        """Evaluate each path at its own decision and every context.
 
-        Args:
-            X: One decision per path, ``... x P x d_x``.
-            contexts: Contexts, ``n x d_c``.
-
-        Returns:
-            Values in the units of the outcome, ``... x P x n``.
+        Shapes: ``X``: ``... x P x d_x``, ``contexts``: ``n x d_c``, returns ``... x P x
+        n``.
         """
         shares = X.split(self.counts, dim=-2)
         found = [
@@ -136,25 +124,11 @@ class MixturePaths(Module):
         return torch.cat(found, dim=-2)
 
     def keeps(self, num_contexts: int) -> bool:
-        r"""Whether results that depend on the contexts alone are cached.
-
-        Args:
-            num_contexts: How many there are.
-
-        Returns:
-            False if it would not fit the memory budget of some part.
-        """
+        """Whether results that depend on the contexts alone are cached."""
         return all(paths.keeps(num_contexts) for paths in self._paths)
 
     def part(self, which: slice) -> MixturePaths:
-        r"""Some of the paths, as views that share memory.
-
-        Args:
-            which: Their positions, at least one.
-
-        Returns:
-            Paths that have the same values as these.
-        """
+        """Some of the paths, as views that share memory."""
         wanted = range(self.num_paths)[which]
         parts, start = [], 0
         for paths, count in zip(self._paths, self.counts, strict=True):

@@ -42,22 +42,7 @@ from botorch_drbo.sample_paths.fourier_features import RandomFourierFeatures
 def supports_paths(
     model: Model, posterior_transform: PosteriorTransform | None = None
 ) -> str | None:
-    r"""Find out whether ``PosteriorPaths`` can draw sample paths of a model.
-
-    Args:
-        model: Any BoTorch model.
-        posterior_transform: What is to be applied to the paths.
-
-    Returns:
-        None if it can, otherwise the reason why not, in words.
-
-    Example:
-        >>> import torch
-        >>> from botorch.models import SingleTaskGP
-        >>> Z = torch.rand(5, 3, dtype=torch.double)
-        >>> supports_paths(SingleTaskGP(Z, Z[:, :2]))
-        'it has 2 outputs'
-    """
+    """Find out whether ``PosteriorPaths`` can draw sample paths of a model."""
     if isinstance(model, ModelEnsemble):
         reasons = [supports_paths(m, posterior_transform) for m in model.members]
         return next((f"of a member: {reason}" for reason in reasons if reason), None)
@@ -110,29 +95,22 @@ class Interpolation(NamedTuple):
     r"""Functions of the context by their values at some of the contexts.
 
     .. math:: f(c_i) = \sum_s E_{is} f(c_s)
-
-    Attributes:
-        chosen: The positions of these contexts, ``r``.
-        matrix: ``E``, ``n x r``.
     """
 
+    # The positions of these contexts, ``r``.
     chosen: Tensor
+    # ``E``, ``n x r``.
     matrix: Tensor
 
 
 def interpolation(functions: list[Tensor]) -> Interpolation | None:
-    r"""A randomised interpolative decomposition of functions of the context.
+    """A randomised interpolative decomposition of functions of the context.
 
     An LU factorisation with row pivots of random mixtures of the functions: the pivots
     are the contexts, the factors the interpolation. It is checked on mixtures of its
     own, at every context [Halko2011randomized]_.
 
-    Args:
-        functions: Tensors ``... x n``, float64, the functions of a kind in each: they
-            are mixed in proportion to their size.
-
-    Returns:
-        The interpolation, or None where it takes too many contexts or is not right.
+    Shapes: ``functions``: ``... x n``.
     """
     n = functions[0].shape[-1]
     generator = Generator().manual_seed(_SEED)

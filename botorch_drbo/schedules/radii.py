@@ -24,13 +24,7 @@ _REMEDY = "Convert a tensor with `.item()`."
 
 
 def finite_number(value: object, label: str, remedy: str = _REMEDY) -> float:
-    """A plain finite float, so that JSON can write it.
-
-    Args:
-        value: What the user gave.
-        label: What the user calls it, to open the error message.
-        remedy: What to do about another type, to end the message.
-    """
+    """A plain finite float, so that JSON can write it."""
     if not is_number(value):
         raise InputDataError(
             f"{label} must be a number, got {type(value).__name__} {value!r}. {remedy}"
@@ -123,17 +117,7 @@ class Schedule(ContextRule):
 
     @final
     def __call__(self, t: int) -> float:
-        r"""The value at step ``t``.
-
-        Args:
-            t: The step: the number of contexts observed so far, at least 1.
-
-        Returns:
-            The value, a finite number that is not negative.
-
-        Raises:
-            InputDataError: ``t`` is not an integer of at least 1.
-        """
+        """The value at step ``t``."""
         if isinstance(t, bool) or not isinstance(t, Integral) or int(t) < 1:
             raise InputDataError(
                 f"`t` must be an integer of at least 1, got {t!r}. Schedules start at "
@@ -162,22 +146,7 @@ class Schedule(ContextRule):
 
 
 def as_schedule(value: float | Schedule, name: str = "value") -> Schedule:
-    r"""A schedule as it is; a number as a :class:`Constant`.
-
-    Args:
-        value: A schedule, or a number that is not negative.
-        name: How the user knows the number; it opens the error message.
-
-    Returns:
-        A schedule.
-
-    Raises:
-        InputDataError: Anything else.
-
-    Example:
-        >>> as_schedule(2.25)
-        Constant(value=2.25)
-    """
+    """A schedule as it is; a number as a :class:`Constant`."""
     if isinstance(value, Schedule):
         return value
     remedy = "Give a number (of a tensor, `.item()`) or a Schedule."
@@ -185,22 +154,7 @@ def as_schedule(value: float | Schedule, name: str = "value") -> Schedule:
 
 
 def as_rule(value: float | ContextRule, name: str = "value") -> ContextRule:
-    r"""A rule as it is; a number as a :class:`Constant`.
-
-    Args:
-        value: A rule, or a number that is not negative.
-        name: How the user knows the number; it opens the error message.
-
-    Returns:
-        A rule.
-
-    Raises:
-        InputDataError: Anything else.
-
-    Example:
-        >>> as_rule(2.25)
-        Constant(value=2.25)
-    """
+    """A rule as it is; a number as a :class:`Constant`."""
     return value if isinstance(value, ContextRule) else as_schedule(value, name)
 
 
@@ -467,19 +421,7 @@ def deviations(
     ``j``: one for a number, and as many as there are categories for one of these. Of
     one context alone it counts as the widest, one half.
 
-    Args:
-        contexts: The contexts seen, in units of the context box, ``t x e``.
-        weights: By how much each counts, ``t``, summing to one; None for equally.
-        sizes: How many entries each column has, ``d_c`` with the sum ``e``.
-
-    Returns:
-        In the same units, ``d_c``.
-
-    Example:
-        >>> import torch
-        >>> seen = torch.tensor([[0.2], [0.4], [0.6], [0.8]])
-        >>> deviations(seen, None, [1]), seen.std()
-        (tensor([0.2582]), tensor(0.2582))
+    Shapes: ``contexts``: ``t x e``.
     """
     parts = contexts.split(list(sizes), dim=-1)
     traces = [_trace_and_size(part, weights, 0.25)[0] for part in parts]
@@ -513,26 +455,7 @@ TAKE_COLUMNS = ("wdrbo", "wdrbo_exact", "ec_wdrbo", "ts_wdrbo", "ei_wdrbo")
 
 
 def as_radius(value: Radius, name: str = "radius") -> ContextRule:
-    r"""The rule of a radius that is a distance between contexts.
-
-    Args:
-        value: A rule or a number, in widths of the context box; a key of ``RADII``; or
-            a radius for each column by name. Of a radius by column, ``"sd"`` among
-            them, the ball has the radius one.
-        name: The user's name for the value, for the error message.
-
-    Returns:
-        The rule.
-
-    Raises:
-        InputDataError: Anything else.
-
-    Example:
-        >>> as_radius("spread")
-        SpreadRadius(scale=1.25)
-        >>> as_radius({"temp": 6})
-        Constant(value=1.0)
-    """
+    """The rule of a radius that is a distance between contexts."""
     if isinstance(value, Mapping):
         checked(value, name)
         return Constant(1.0)
@@ -550,23 +473,7 @@ def as_radius(value: Radius, name: str = "radius") -> ContextRule:
 def as_size(
     value: Schedule | float | str | ColumnRadii, name: str = "radius"
 ) -> Schedule:
-    r"""The schedule of a radius that is no distance between contexts.
-
-    Args:
-        value: A number or a schedule.
-        name: The user's name for the value, for the error message.
-
-    Returns:
-        The schedule.
-
-    Raises:
-        InputDataError: Anything else; of a radius by column or by name the message
-            says which recipes take it.
-
-    Example:
-        >>> as_size(0.2)
-        Constant(value=0.2)
-    """
+    """The schedule of a radius that is no distance between contexts."""
     if isinstance(value, (str, Mapping)):
         raise InputDataError(
             f"`{name}` must be a number or a Schedule here, got {value!r}: the radius "

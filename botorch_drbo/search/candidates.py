@@ -26,11 +26,6 @@ def check_candidates(candidates: Tensor, space: SearchSpace, q: int = 1) -> Tens
     """Return the list, ``m x d_x``, in the dtype of the bounds.
 
     Rows that are outside by no more than the rounding of their dtype are moved inside.
-
-    Raises:
-        InputDataError: No list, an empty one, rows outside the bounds, or fewer
-            different rows than decisions.
-        BotorchTensorDimensionError: Not a matrix of decisions.
     """
     rows = check_finite(candidates, "candidates").detach().to(space.bounds.device)
     if rows.ndim == 2 and len(rows) == 0:

@@ -26,21 +26,15 @@ _LAST_STARTS = 2  # of what a rough function found
 
 @dataclass(frozen=True)
 class Effort:
-    """How hard a maximum is looked for.
+    """How hard a maximum is looked for."""
 
-    Attributes:
-        num_restarts: Starting points, at most: one on each hill.
-        raw_samples: Points among which the hills are looked for.
-        max_iterations: L-BFGS-B iterations per ascent.
-        seed: Decides the points.
-
-    Raises:
-        InputDataError: A count below one, or fewer points than restarts.
-    """
-
+    # Starting points, at most: one on each hill.
     num_restarts: int
+    # Points among which the hills are looked for.
     raw_samples: int
+    # L-BFGS-B iterations per ascent.
     max_iterations: int
+    # Decides the points.
     seed: int
 
     def __post_init__(self) -> None:
@@ -61,22 +55,12 @@ def maximise(
     start: Tensor | None = None,
     rough: AcquisitionFunction | None = None,
 ) -> tuple[Tensor, Tensor]:
-    r"""Maximise from several starts.
+    """Maximise from several starts.
 
     The ascent sees the box of decisions as the unit cube and the function in units of
     the model's prior, so that what it finds does not depend on the units of anything.
 
-    Args:
-        acqf: A function of ``b x 1 x d_x`` decisions.
-        space: The boxes of decisions and contexts.
-        effort: How hard.
-        start: A further start, ``1 x 1 x d_x``.
-        rough: A function of nearly the same order that costs far less. Its maxima are
-            looked for with all the effort; those two at which ``acqf`` itself is
-            highest are where ``acqf`` is climbed from.
-
-    Returns:
-        ``r x d_x`` candidates, one for each start, and their ``r`` values.
+    Shapes: ``acqf``: ``b x 1 x d_x``, ``start``: ``1 x 1 x d_x``, returns ``r x d_x``.
     """
     # Optimisers have absolute tolerances: they see the unit cube and values of order
     # one.

@@ -34,7 +34,7 @@ def climb(
     raw_samples: int,
     max_iterations: int,
 ) -> Tensor:
-    r"""Decisions that may be taken, the best found of them among them.
+    """Decisions that may be taken, the best found of them among them.
 
     - If there are few decisions in all, each is looked at.
     - Equalities leave fewer columns, over which the search goes in these ways.
@@ -46,15 +46,7 @@ def climb(
     Whole numbers of a range that steps cannot cross are climbed as if all numbers in
     between could be taken; those on both sides of an end are decisions.
 
-    Args:
-        cube: The acquisition function in the unit cube.
-        space: The space.
-        starts: Feasible starts in the unit cube, ``k x 1 x d_x``.
-        raw_samples: How many samples the alternating search chooses its starts from.
-        max_iterations: Of an ascent.
-
-    Returns:
-        Decisions, ``m x d_x``; the starts are among them.
+    Shapes: ``starts``: ``k x 1 x d_x``, returns ``m x d_x``.
     """
     # A short list of decisions needs no search: all of them are evaluated.
     enumerated = all_decisions(space)

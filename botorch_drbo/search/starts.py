@@ -34,14 +34,10 @@ class InUnitCube(AcquisitionFunction):
     ``|y|`` per width of the box is small. A value that is NaN or plus infinity counts
     as -1e9, and a slope that is not finite as zero, so that an ascent turns back there
     or stops: neither ends a search.
-
-    Args:
-        acqf: A function of ``b x q x d_x`` decisions.
-        bounds: The box, ``2 x d_x``.
-        q: How many decisions it takes together.
     """
 
     box: Tensor
+    # The box, ``2 x d_x``.
     bounds: Tensor
     level: Tensor
 
@@ -70,13 +66,9 @@ class InUnitCube(AcquisitionFunction):
         return ((X - lower) / (upper - lower)).clamp(0.0, 1.0)
 
     def forward(self, U: Tensor) -> Tensor:
-        r"""Evaluate the acquisition function.
+        """Evaluate the acquisition function.
 
-        Args:
-            U: Decisions in the unit cube, ``b x q x d_x``.
-
-        Returns:
-            Values of order one, ``b``.
+        Shapes: ``U``: ``b x q x d_x``.
         """
         if U.requires_grad:
             U = U.clone()
@@ -85,13 +77,9 @@ class InUnitCube(AcquisitionFunction):
         return values.nan_to_num(nan=_WORST, posinf=_WORST, neginf=-torch.inf)
 
     def ranking(self, U: Tensor) -> Tensor:
-        r"""Evaluate what starts are picked by, without a gradient.
+        """Evaluate what starts are picked by, without a gradient.
 
-        Args:
-            U: Decisions in the unit cube, ``b x q x d_x``.
-
-        Returns:
-            Values in nearly the same order as those of ``forward``, ``b``.
+        Shapes: ``U``: ``b x q x d_x``.
         """
         return self._in_units(ranking(self.acqf, self.to_box(U)))
 
@@ -100,7 +88,7 @@ class InUnitCube(AcquisitionFunction):
 
 
 def hilltops(acqf: AcquisitionFunction, unit: Tensor, num: int) -> Tensor:
-    r"""The local maxima among samples, by height plus prominence.
+    """The local maxima among samples, by height plus prominence.
 
     Of points that fill the unit cube, those that none of their nearest
     ``2 d_x + 2`` exceeds: fewer than ``num`` where there are fewer hills. They are
@@ -116,13 +104,7 @@ def hilltops(acqf: AcquisitionFunction, unit: Tensor, num: int) -> Tensor:
     every other sample is a local maximum, but of small prominence: ranked by height
     alone they can take all starts.
 
-    Args:
-        acqf: A function of decisions in the unit cube, ``b x 1 x d_x``.
-        unit: The points, ``m x d_x``.
-        num: The number of starts, at most.
-
-    Returns:
-        Starts, ``k x 1 x d_x`` with ``1 <= k <= num``.
+    Shapes: ``acqf``: ``b x 1 x d_x``, ``unit``: ``m x d_x``, returns ``k x 1 x d_x``.
     """
     return unit[hills(unit, score(acqf, unit), num)].unsqueeze(-2)
 
@@ -130,13 +112,7 @@ def hilltops(acqf: AcquisitionFunction, unit: Tensor, num: int) -> Tensor:
 def hills(unit: Tensor, values: Tensor, num: int) -> Tensor:
     """Local maxima among points, by height plus prominence.
 
-    Args:
-        unit: Points that fill the unit cube, ``m x d_x``.
-        values: Their heights, ``m``.
-        num: How many, at most.
-
-    Returns:
-        Row numbers, ``k`` with ``1 <= k <= num``.
+    Shapes: ``unit``: ``m x d_x``.
     """
     num_samples, d_x = unit.shape
     # A function may be minus infinity where a decision is infeasible beyond doubt.

@@ -111,11 +111,7 @@ def function_name(constraint: Function) -> str:
 def check_constraint(
     constraint: object, decisions: Mapping[str, Variable], name: str
 ) -> None:
-    """Refuse what is no constraint of these decisions.
-
-    Raises:
-        InputDataError: The message says what is wrong.
-    """
+    """Refuse what is no constraint of these decisions."""
     if isinstance(constraint, LinearConstraint):
         unknown = [n for n in constraint.coefficients if n not in decisions]
         if unknown:
@@ -171,20 +167,12 @@ def model_constraints(
 ) -> tuple[
     tuple[Linear, ...], tuple[Callable[[Tensor], Tensor], ...], Equalities | None
 ]:
-    r"""Constraints of a model's decisions: linear ones in BoTorch's form, and others.
+    """Constraints of a model's decisions: linear ones in BoTorch's form, and others.
 
     A sum with a logarithmic variable is not linear in what the model sees. Linear
     inequalities that leave no room, such as two opposite ones, are equalities.
 
-    Args:
-        constraints: In the user's names and units.
-        decisions: All variables.
-        bounds: As a model sees them, ``2 x d_x``.
-        values: Columns that take these values only.
-
-    Raises:
-        InputDataError: Linear constraints that cannot all hold within the bounds, or
-            that leave a single decision.
+    Shapes: ``bounds``: ``2 x d_x``.
     """
     equalities = _equalities(constraints, decisions, bounds, values)
     used = set() if equalities is None else set(equalities.used)

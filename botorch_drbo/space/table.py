@@ -29,23 +29,9 @@ def to_tensor(
     *,
     partly: bool = False,
 ) -> Tensor:
-    r"""Encode rows in the user's units.
+    """Encode rows in the user's units.
 
-    Args:
-        table: A DataFrame (other columns are left alone), a dictionary of columns or of
-            one row, or a tensor with the columns in order, categories as their index.
-        variables: The columns.
-        name: How the user knows the argument.
-        partly: Whether columns and values may be missing, which become NaN.
-
-    Returns:
-        What a model sees, ``m x d``, float64.
-
-    Raises:
-        InputDataError: A missing or unknown column, a missing value, or one that its
-            variable cannot take; the message names the row and the column.
-        BotorchTensorDimensionError: A tensor without these columns, or columns that
-            differ in length.
+    Shapes: returns ``m x d``.
     """
     columns = as_columns(table, variables, name, partly=partly)
     rows = row_names(table)
@@ -114,14 +100,9 @@ def as_columns(
 
 
 def to_frame(X: Tensor, variables: Mapping[str, Variable]) -> pd.DataFrame:
-    r"""Decode a model's rows.
+    """Decode a model's rows.
 
-    Args:
-        X: What a model sees, ``m x d``; NaN where nothing is known.
-        variables: The columns.
-
-    Returns:
-        A table in the user's units, with the names of categories.
+    Shapes: ``X``: ``m x d``.
     """
     import pandas as pd
 
@@ -134,19 +115,7 @@ def to_frame(X: Tensor, variables: Mapping[str, Variable]) -> pd.DataFrame:
 
 
 def to_outcomes(y: Any, outcome: str, name: str = "y") -> Tensor | None:
-    r"""Outcomes as a tensor of numbers, ``m``.
-
-    Args:
-        y: A number, a list, a Series, a tensor, or a table with the outcome's column.
-        outcome: The name of that column.
-        name: How the user knows the argument.
-
-    Returns:
-        The outcomes; None stays None.
-
-    Raises:
-        InputDataError: Something else, or what is no finite number.
-    """
+    """Outcomes as a tensor of numbers, ``m``."""
     if y is None or isinstance(y, Tensor):
         return y
     if isinstance(y, Mapping) or hasattr(y, "columns"):
@@ -160,20 +129,7 @@ def to_outcomes(y: Any, outcome: str, name: str = "y") -> Tensor | None:
 
 
 def with_weights(table: Any, column: str, name: str) -> tuple[Any, Tensor]:
-    r"""Take a column of weights out of a table.
-
-    Args:
-        table: A DataFrame or a dictionary of columns.
-        column: Its name.
-        name: How the user knows the table.
-
-    Returns:
-        The table without it, and the weights, ``m``, with sum one.
-
-    Raises:
-        InputDataError: There is no such column, or one of its numbers is negative, or
-            all are zero.
-    """
+    """Take a column of weights out of a table."""
     named = isinstance(table, Mapping) or hasattr(table, "columns")
     if not named or column not in table:
         raise InputDataError(f"`{name}` has no column `{column}` with weights.")

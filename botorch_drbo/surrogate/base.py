@@ -33,22 +33,12 @@ from botorch_drbo.problem.search_space import Categories
 
 
 def model_inputs(bounds: Tensor, categories: Categories) -> InputTransform:
-    r"""The input transform of a model.
+    """The input transform of a model.
 
     Numbers are scaled to the unit cube. A category becomes a vector with a one at its
     place: any two are equally far apart, so that the kernel knows no order.
 
-    Args:
-        bounds: Of the model's inputs, ``2 x d``.
-        categories: Columns that are categories, and how many there are.
-
-    Returns:
-        The transform.
-
-    Example:
-        >>> bounds = torch.tensor([[0.0, 0.0], [10.0, 2.0]])
-        >>> model_inputs(bounds, {1: 3})(torch.tensor([[5.0, 2.0]]))
-        tensor([[0.5000, 0.0000, 0.0000, 1.0000]])
+    Shapes: ``bounds``: ``2 x d``.
     """
     d = bounds.shape[-1]
     if not categories:
@@ -75,26 +65,14 @@ _ROUNDING = 4.0  # spacings of the largest outcome: a smaller range is none
 
 
 def level_and_unit(Y: Tensor, noun: str = "outcomes") -> tuple[Tensor, Tensor]:
-    r"""Mean and standard deviation of outcomes, however small or large their spread.
+    """Mean and standard deviation of outcomes, however small or large their spread.
 
     BoTorch's own default leaves outcomes of a spread below ``1e-8`` as they are. Here
     only outcomes that are equal up to rounding have no spread. Their own size is the
     unit then (one if they are zero): the model knows nothing but their level, and the
     search is pure exploration.
 
-    Args:
-        Y: Outcomes, ``t x 1``.
-        noun: What they are, for the messages.
-
-    Returns:
-        What becomes zero and what becomes one, scalars.
-
-    Raises:
-        InputDataError: Outcomes so large or so small, or of such a spread, that a
-            variance in their units is not a floating point number.
-
-    Warns:
-        InputDataWarning: All outcomes are equal, and there are several.
+    Shapes: ``Y``: ``t x 1``.
     """
     largest, spread = Y.abs().max(), Y.max() - Y.min()
     equal = bool(spread <= _ROUNDING * torch.finfo(Y.dtype).eps * largest)
@@ -130,19 +108,9 @@ def scaled_model(
     Yvar: Tensor | None = None,
     **options: Any,
 ) -> SingleTaskGP:
-    r"""Make a model that is fitted to ``(y - level) / unit`` and predicts ``y``.
+    """Make a model that is fitted to ``(y - level) / unit`` and predicts ``y``.
 
-    Args:
-        inputs: ``t x d``.
-        Y: Outcomes, ``t x 1``.
-        level: What becomes zero, a scalar.
-        unit: What becomes one, a scalar.
-        Yvar: The variances of the noise in the outcomes, ``t x 1``; None to learn one
-            for all. A millionth of ``unit^2`` at least is taken, in float64.
-        options: Further arguments of ``SingleTaskGP``.
-
-    Returns:
-        The model. Its ``Standardize`` has learnt nothing from the outcomes.
+    Shapes: ``inputs``: ``t x d``, ``Y``: ``t x 1``, ``Yvar``: ``t x 1``.
     """
     # GPyTorch's, which would warn of it; it has one for each floating point type.
     least = cast(float, min_fixed_noise.value(Y.dtype))

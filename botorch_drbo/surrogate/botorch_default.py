@@ -53,7 +53,7 @@ Loss = Callable[[], tuple[Tensor, Sequence[Tensor | None]]]
 def minimise_in_logarithms(
     mll: MarginalLogLikelihood, closure: Loss | None = None
 ) -> OptimizationResult:
-    r"""Fit by L-BFGS-B in the logarithms of what is positive.
+    """Fit by L-BFGS-B in the logarithms of what is positive.
 
     An ``optimizer`` for BoTorch's ``fit_gpytorch_mll``, in place of its own, which
     steps in the noise variance and the lengthscales themselves. Those differ by orders
@@ -62,14 +62,6 @@ def minimise_in_logarithms(
     default model: 45, 48, 43 and 38 evaluations after 8, 15, 40 and 100 outcomes, in
     logarithms 16, 15, 17 and 17. Where there are several minima either way may end in
     the better one.
-
-    Args:
-        mll: The marginal log likelihood of a model in training mode.
-        closure: The loss and its gradient, which also is left in the parameters; by
-            default BoTorch's.
-
-    Returns:
-        The result. The parameters are the best ones found.
     """
     parameters, bounds = get_parameters_and_bounds(mll, requires_grad=True)
     loss = closure or get_loss_closure_with_grads(mll, parameters)

@@ -51,11 +51,7 @@ class GivenModel(Surrogate):
 
 
 def check_model_maker(model: object) -> None:
-    """Raise unless this is a function from data to a model, or None.
-
-    Raises:
-        InputDataError: It is not, or it is a model.
-    """
+    """Raise unless this is a function from data to a model, or None."""
     wanted = (
         "Give a function that takes (train_X, train_Y, train_Yvar, bounds) and returns "
         "a fitted BoTorch model"
@@ -74,22 +70,10 @@ def check_model_maker(model: object) -> None:
 def make_model(
     maker: ModelMaker, X: Tensor, Y: Tensor, Yvar: Tensor | None, bounds: Tensor
 ) -> Model:
-    r"""Call the user's function, and look at what it returns.
+    """Call the user's function, and look at what it returns.
 
-    Args:
-        maker: The function.
-        X: Inputs, ``t x d``.
-        Y: Outcomes, ``t x 1``.
-        Yvar: The variances of the noise in the outcomes, ``t x 1``, or None.
-        bounds: The box of the inputs, ``2 x d``.
-
-    Returns:
-        The model, in evaluation mode.
-
-    Raises:
-        InputDataError: Something else than a model.
-        UnsupportedError: A model of several outputs, or one without training inputs.
-        BotorchTensorDimensionError: A model of other inputs.
+    Shapes: ``X``: ``t x d``, ``Y``: ``t x 1``, ``Yvar``: ``t x 1``, ``bounds``: ``2 x
+    d``.
     """
     Yvar = None if Yvar is None else Yvar.clone()
     model = maker(X.clone(), Y.clone(), Yvar, bounds.clone())
@@ -120,11 +104,7 @@ def make_model(
 
 
 def check_exact(model: Model, name: str) -> SingleTaskGP:
-    """Return a model whose kernel, mean and noise can be put to other data.
-
-    Raises:
-        UnsupportedError: Another one.
-    """
+    """Return a model whose kernel, mean and noise can be put to other data."""
     if (
         not isinstance(model, SingleTaskGP)
         or not ExactPosterior.supports(model, None)
@@ -154,21 +134,7 @@ SURROGATES: Registry[Surrogate] = Registry(Surrogate, {})
 
 
 def as_surrogate(given: Surrogate | str | ModelMaker) -> Surrogate:
-    r"""Turn a name or a function into a surrogate.
-
-    Args:
-        given: A surrogate, a key of ``SURROGATES``, or a function that makes a model.
-
-    Returns:
-        The surrogate.
-
-    Raises:
-        InputDataError: Something else, or an unknown name.
-
-    Example:
-        >>> as_surrogate("matern")
-        GaussianProcess(kernel='matern52', max_exact=3000)
-    """
+    """Turn a name or a function into a surrogate."""
     if isinstance(given, Surrogate):
         return given
     if isinstance(given, str):

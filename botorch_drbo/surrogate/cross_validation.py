@@ -33,19 +33,16 @@ from botorch_drbo.surrogate.base import MANY_ROWS, ModelData, Surrogate
 @final
 @dataclass(frozen=True, eq=False)
 class HeldOut:
-    r"""What a model says of outcomes that it was not told.
+    """What a model says of outcomes that it was not told."""
 
-    Attributes:
-        outcomes: As the model sees them, ``t``: in the user's units, unless an outcome
-            transform is not affine.
-        predicted: The mixture for each outcome, noise included, in the same units.
-        fold: Rows of one number were left out together, ``t`` integers.
-        in_units: From these units to the user's, element by element.
-    """
-
+    # As the model sees them, ``t``: in the user's units, unless an outcome transform is
+    # not affine.
     outcomes: Tensor
+    # The mixture for each outcome, noise included, in the same units.
     predicted: GaussianMixture
+    # Rows of one number were left out together, ``t`` integers.
     fold: Tensor
+    # From these units to the user's, element by element.
     in_units: Callable[[Tensor], Tensor] = lambda values: values
 
     @property
@@ -64,22 +61,6 @@ def leave_one_out(model: Model) -> HeldOut:
     less the prior mean [RasmussenWilliams2006]_, section 5.4.2, by BoTorch. The
     hyper-parameters stay those of the fit to all outcomes, so that of few outcomes too
     much is explained: see ``cross_validated``. Models of an ensemble are mixed.
-
-    Args:
-        model: An exact Gaussian process with a Gaussian likelihood, or an ensemble of
-            those: BoTorch's ``SingleTaskGP``, its fully Bayesian models and others.
-
-    Returns:
-        The predictions.
-
-    Raises:
-        UnsupportedError: A model without a closed form.
-
-    Example:
-        >>> Z = torch.rand(6, 2, dtype=torch.double)
-        >>> left_out = leave_one_out(SingleTaskGP(Z, Z.sum(-1, True)))
-        >>> left_out.standardised.shape
-        torch.Size([6])
     """
     members = [closed_form(member) for member in members_of(only_model(model))]
     transform = getattr(members[0], "outcome_transform", None)
@@ -119,12 +100,7 @@ def unit_of(model: SingleTaskGP) -> Tensor:
 
 
 def closed_form(model: Model) -> SingleTaskGP:
-    """The exact Gaussian process that a model is, or the ensemble of those.
-
-    Raises:
-        UnsupportedError: Another model, or one of inducing points: leaving one out has
-            no closed form.
-    """
+    """The exact Gaussian process that a model is, or the ensemble of those."""
     likelihood = getattr(model, "likelihood", None)
     if (
         not isinstance(model, ExactGP)
@@ -148,29 +124,11 @@ _CONFIDENCE = 0.75  # that deviations are stretched by enough
 
 
 def cross_validated(surrogate: Surrogate, data: ModelData) -> HeldOut | None:
-    r"""Predict each outcome by a fit to the outcomes of other folds.
+    """Predict each outcome by a fit to the outcomes of other folds.
 
     For each fold hyper-parameters are fitted anew to all other rows: those that were
     fitted to an outcome predict it too well. Models of an ensemble are mixed. In which
     fold a row is does not depend on the order of the rows: see ``folds``.
-
-    Args:
-        surrogate: How outcomes are modelled.
-        data: All rows.
-
-    Returns:
-        The predictions, noise included. None if there are fewer rows than folds, if the
-        surrogate is not refitted, or if there are 500 rows or more: to one of so many
-        the hyper-parameters are hardly fitted, and leave-one-out predictions in closed
-        form are as good.
-
-    Example:
-        >>> from botorch_drbo.surrogate import SURROGATES
-        >>> Z = torch.rand(8, 2, dtype=torch.double)
-        >>> unit = torch.tensor([[0.0, 0.0], [1.0, 1.0]], dtype=torch.double)
-        >>> data = ModelData(Z, Z.sum(-1, keepdim=True), unit)
-        >>> cross_validated(SURROGATES["matern"], data).standardised.shape
-        torch.Size([8])
     """
     t = len(data.inputs)
     if not NUM_FOLDS <= t <= MANY_ROWS or not surrogate.is_refitted:
@@ -193,24 +151,11 @@ def cross_validated(surrogate: Surrogate, data: ModelData) -> HeldOut | None:
 
 
 def folds(data: ModelData) -> Tensor:
-    r"""Deal rows to five folds, whatever their order.
+    """Deal rows to five folds, whatever their order.
 
     The rows are sorted by their inputs, and by their outcomes where these are equal.
     Then they are dealt in a shuffled order, always the same for so many rows: in the
     sorted order all rows of one level of a regular grid could be in one fold.
-
-    Args:
-        data: All rows.
-
-    Returns:
-        The number of each row's fold, ``t`` integers. The sizes of the folds differ by
-        one at most.
-
-    Example:
-        >>> Z = torch.tensor([[0.1], [0.9], [0.4], [0.7], [0.2], [0.6]])
-        >>> data, back = (ModelData(z, z, torch.eye(2)[:, :1]) for z in (Z, Z.flip(0)))
-        >>> folds(data).tolist(), folds(back).flip(0).tolist()
-        ([2, 4, 3, 1, 0, 0], [2, 4, 3, 1, 0, 0])
     """
     columns = [data.inputs, data.outcomes]
     columns += [] if data.Yvar is None else [data.Yvar]
@@ -246,18 +191,6 @@ def overconfidence(residuals: Tensor) -> float:
     ``t`` degrees of freedom. If the model's deviations are too small by one factor,
     this is at least that factor with a probability of 75%: the root mean square
     residual, and on top of it 19% of 12 residuals, 12% of 25, 5% of 100.
-
-    Args:
-        residuals: Of outcomes left out, in predicted deviations, ``t``.
-
-    Returns:
-        The factor, at least one.
-
-    Example:
-        >>> overconfidence(torch.tensor([0.3, -0.7, 0.8, -0.1, 0.4]))
-        1.0
-        >>> round(overconfidence(torch.tensor([0.3, -4.0, 0.8, -0.1, 6.0])), 2)
-        4.44
     """
     smallest = float(chi2.ppf(1.0 - _CONFIDENCE, len(residuals)))
     return max(1.0, (residuals.square().sum().item() / smallest) ** 0.5)
@@ -269,16 +202,13 @@ _SIGNIFICANCE = 0.05
 @final
 @dataclass(frozen=True)
 class NearRows:
-    r"""How far outcomes of near rows differ, against what the model expects.
+    """How far outcomes of near rows differ, against what the model expects."""
 
-    Attributes:
-        num_pairs: How many pairs were compared.
-        ratio: The root mean square of their differences, in modelled deviations.
-        probability: That of differences so large, if the model is right.
-    """
-
+    # How many pairs were compared.
     num_pairs: int
+    # The root mean square of their differences, in modelled deviations.
     ratio: float
+    # That of differences so large, if the model is right.
     probability: float
 
     @property
@@ -296,15 +226,6 @@ def near_rows(model: Model) -> NearRows | None:
     over ``m`` pairs of rows, each row in one pair at most, nearest pairs first, where
     the noise :math:`\sigma_i^2 + \sigma_j^2` is at least half of the denominator:
     repeated trials, above all. For an ensemble the covariances are averaged.
-
-    Args:
-        model: A model as ``leave_one_out`` takes it.
-
-    Returns:
-        None if there is no such pair.
-
-    Raises:
-        UnsupportedError: A model without a closed form.
     """
     kernels, noises, residuals = [], [], []
     for member in members_of(only_model(model)):

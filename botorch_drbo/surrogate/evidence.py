@@ -39,14 +39,11 @@ class HyperPrior(Protocol):
 @final
 @dataclass(frozen=True)
 class Gamma:
-    r"""``p(v) ~ v^(a - 1) exp(-b v)``, of mean ``a / b``.
+    """``p(v) ~ v^(a - 1) exp(-b v)``, of mean ``a / b``."""
 
-    Args:
-        concentration: ``a``.
-        rate: ``b``.
-    """
-
+    # ``a``.
     concentration: float
+    # ``b``.
     rate: float
 
     def log_density(self, logarithm: Array) -> tuple[Array, Array]:
@@ -59,14 +56,11 @@ class Gamma:
 @final
 @dataclass(frozen=True)
 class LogNormal:
-    r"""The logarithm is normal.
+    """The logarithm is normal."""
 
-    Args:
-        location: Its mean.
-        scale: Its standard deviation.
-    """
-
+    # Its mean.
     location: float
+    # Its standard deviation.
     scale: float
 
     def log_density(self, logarithm: Array) -> tuple[Array, Array]:
@@ -76,15 +70,7 @@ class LogNormal:
 
 
 def around(middle: float, scale: float) -> LogNormal:
-    r"""A log-normal prior whose density, as of the number itself, is highest there.
-
-    Args:
-        middle: Where it is.
-        scale: The standard deviation of the logarithm.
-
-    Returns:
-        The prior: up to a constant that of ``Normal(ln middle, scale)`` in logarithms.
-    """
+    """A log-normal prior whose density, as of the number itself, is highest there."""
     return LogNormal(math.log(middle) + scale**2, scale)
 
 
@@ -143,12 +129,10 @@ class ProductMatern:
 
     with ``phi`` the polynomial ``1 + a`` or ``1 + a + a^2 / 3`` times ``exp(-a)``. It
     factorises over decision and context, which the radial form does not.
-
-    Args:
-        smoothness: ``nu``, 1.5 or 2.5.
     """
 
     num_shapes: ClassVar[int] = 0
+    # ``nu``, 1.5 or 2.5.
     smoothness: float
 
     def value_and_slopes(self, squared: Array, shapes: Array) -> tuple[Array, Array]:
@@ -179,13 +163,10 @@ class ProductMatern:
 @final
 @dataclass(frozen=True)
 class RadialMatern:
-    r"""``phi(sqrt(2 nu) r)`` with ``r^2`` the sum over the columns.
-
-    Args:
-        smoothness: ``nu``, 1.5 or 2.5.
-    """
+    """``phi(sqrt(2 nu) r)`` with ``r^2`` the sum over the columns."""
 
     num_shapes: ClassVar[int] = 0
+    # ``nu``, 1.5 or 2.5.
     smoothness: float
 
     def value_and_slopes(self, squared: Array, shapes: Array) -> tuple[Array, Array]:
@@ -242,16 +223,14 @@ class WithCategories:
 
     which is RBF with one lengthscale for all columns of a category: two of its levels
     have squared distance 2. There is one lengthscale for each variable.
-
-    Args:
-        numbers: The correlation of the numbers; it has no shape.
-        num_variables: Numbers and categories.
-        categories: Variables that are categories, and how many levels each has.
     """
 
     num_shapes: ClassVar[int] = 0
+    # The correlation of the numbers; it has no shape.
     numbers: Correlation
+    # Numbers and categories.
     num_variables: int
+    # Variables that are categories, and how many levels each has.
     categories: Mapping[int, int]
 
     def value_and_slopes(self, squared: Array, shapes: Array) -> tuple[Array, Array]:
@@ -330,25 +309,21 @@ class CategoryPriors(NamedTuple):
 
 @dataclass(frozen=True)
 class Family:
-    r"""A family of Gaussian processes, and what is known of its members beforehand.
+    """A family of Gaussian processes, and what is known of its members beforehand."""
 
-    Attributes:
-        correlation: The kernel of size one.
-        lengthscale: The prior of each lengthscale.
-        outputscale: That of the variance; None for a variance of one.
-        noise: That of the noise variance, where the noise is not given.
-        shape: That of a shape of the kernel.
-        has_mean: Whether there is a constant mean, with a flat prior; otherwise zero.
-        categories: The priors of categories; None where each of their columns is a
-            number.
-    """
-
+    # The kernel of size one.
     correlation: Correlation
+    # The prior of each lengthscale.
     lengthscale: HyperPrior
+    # That of the variance; None for a variance of one.
     outputscale: HyperPrior | None
+    # That of the noise variance, where the noise is not given.
     noise: HyperPrior
+    # That of a shape of the kernel.
     shape: HyperPrior = Flat()
+    # Whether there is a constant mean, with a flat prior; otherwise zero.
     has_mean: bool = True
+    # The priors of categories; None where each of their columns is a number.
     categories: CategoryPriors | None = None
 
 
@@ -391,11 +366,6 @@ class LogPosterior:
 
     .. math:: \log p(y \mid \theta, m) - \tfrac12 \log(1' K^{-1} 1)
         + \log p(\theta) + \sum_j \log \theta_j
-
-    Args:
-        family: The Gaussian processes and their priors.
-        data: What has been observed.
-        marginal: Whether draws are to be taken from it, and no maximum.
     """
 
     def __init__(
@@ -435,14 +405,7 @@ class LogPosterior:
             self.size += 1
 
     def hyperparameters(self, logarithms: Array) -> Hyperparameters:
-        r"""Name the entries of a vector.
-
-        Args:
-            logarithms: ``size``.
-
-        Returns:
-            The hyper-parameters.
-        """
+        """Name the entries of a vector."""
         # Logarithms make a positive number unconstrained, and densities nearly
         # quadratic.
         values = np.exp(logarithms)
@@ -458,16 +421,7 @@ class LogPosterior:
         )
 
     def vector(self, lengthscale: float, outputscale: float, noise: float) -> Array:
-        r"""The logarithms of hyper-parameters; of a shape and a category that of one.
-
-        Args:
-            lengthscale: Of each number.
-            outputscale: The variance, if there is one.
-            noise: The noise variance, if it is not given.
-
-        Returns:
-            ``size`` numbers.
-        """
+        """The logarithms of hyper-parameters; of a shape and a category that of one."""
         d, shapes = len(self._squared), self.family.correlation.num_shapes
         values = np.full(d, lengthscale)
         values[self._categories] = 1.0
@@ -478,14 +432,7 @@ class LogPosterior:
         return np.log(values)
 
     def __call__(self, logarithms: Array) -> Conditioned:
-        r"""Evaluate the density.
-
-        Args:
-            logarithms: ``size``.
-
-        Returns:
-            The density with its gradient, and the mean.
-        """
+        """Evaluate the density."""
         # Rasmussen and Williams 2006, equations 5.8 and 5.9, with K = s R + sum_v a_v
         # E_v + N: the interaction, the main effects of categories, the noise.
         lengthscales, shapes, scale, noise, mains = self.hyperparameters(logarithms)

@@ -17,18 +17,7 @@ from botorch_drbo.surrogate.botorch_default import BoTorchDefault
 def fit_outcomes(
     history: History, space: SearchSpace, surrogate: Surrogate, *, uses_contexts: bool
 ) -> Model:
-    r"""Fit the model of the outcome.
-
-    Args:
-        history: What has been observed, to be maximised.
-        space: The boxes of decisions and contexts.
-        surrogate: How outcomes are modelled.
-        uses_contexts: Whether the model is one of ``[x, c]``; otherwise of ``x`` alone.
-
-    Returns:
-        The model, in evaluation mode, without parameters to differentiate; of
-        ``[x, c]`` one that is constant in the known columns of the context.
-    """
+    """Fit the model of the outcome."""
     if uses_contexts:
         data = joint_data(history, space)
     else:  # the context is noise too, of a size that nobody knows
@@ -58,15 +47,7 @@ def joint_data(history: History, space: SearchSpace) -> ModelData:
 
 
 def fit_constraints(history: History, space: SearchSpace) -> ModelListGP | None:
-    r"""Fit a model of each measured constraint, independently: BoTorch's own.
-
-    Args:
-        history: What has been observed.
-        space: The boxes of decisions and contexts.
-
-    Returns:
-        The models of ``[x, c]``, one for each constraint; None without any.
-    """
+    """Fit a model of each measured constraint, independently: BoTorch's own."""
     data = history.constraints
     if data is None:
         return None

@@ -143,14 +143,6 @@ def with_categories(
 
     .. math:: \sum_v a_v [z_v = z'_v]
         + s\, \phi(u, u') \prod_v \exp(-[z_v \ne z'_v] / l_v)
-
-    Args:
-        family: Gaussian processes of numbers, of kernel ``s phi``.
-        data: Which inputs are categories; without any the family stays as it is.
-        categories: The priors of ``a``, the root of ``l``, and ``s``.
-
-    Returns:
-        The family.
     """
     if not data.categories:
         return family
@@ -164,15 +156,7 @@ def with_categories(
 
 
 def most_likely(family: Family, data: ModelData) -> SingleTaskGP:
-    r"""The model of the most likely hyper-parameters.
-
-    Args:
-        family: The Gaussian processes and their priors.
-        data: What has been observed.
-
-    Returns:
-        The model, in evaluation mode.
-    """
+    """The model of the most likely hyper-parameters."""
     usual = usual_lengthscale(data.inputs.shape[-1])
     posterior = LogPosterior(family, data)
     if len(data.inputs) <= MANY_ROWS:
@@ -197,15 +181,7 @@ def ranges(posterior: LogPosterior) -> list[Array]:
 
 
 def maxima(posterior: LogPosterior, lengthscale: float) -> tuple[Array, Array]:
-    r"""Climb the density from a smooth start and from a rough one.
-
-    Args:
-        posterior: The density of hyper-parameters.
-        lengthscale: A usual one.
-
-    Returns:
-        The logarithms of what was found, ``size`` each, the better one first.
-    """
+    """Climb the density from a smooth start and from a rough one."""
 
     first, second = sorted(
         (
@@ -220,16 +196,7 @@ def maxima(posterior: LogPosterior, lengthscale: float) -> tuple[Array, Array]:
 def climbed(
     posterior: LogPosterior, start: Array, tolerance: float | None = None
 ) -> OptimizeResult:
-    r"""Climb the density by L-BFGS-B.
-
-    Args:
-        posterior: The density of hyper-parameters.
-        start: Their logarithms, ``size``.
-        tolerance: A step that gains less is the last one; None for SciPy's ``ftol``.
-
-    Returns:
-        SciPy's result: the logarithms in ``x``, minus the log density in ``fun``.
-    """
+    """Climb the density by L-BFGS-B."""
 
     def loss(logarithms: Array) -> tuple[float, Array]:
         found = posterior(logarithms)
@@ -254,17 +221,7 @@ def model_with(
     logarithms: Array,
     mean: float | None = None,
 ) -> SingleTaskGP:
-    r"""The model of hyper-parameters.
-
-    Args:
-        data: What has been observed.
-        posterior: Their density given these data.
-        logarithms: Of the hyper-parameters, ``size``.
-        mean: The constant mean; None for the most likely one.
-
-    Returns:
-        The model, in evaluation mode.
-    """
+    """The model of hyper-parameters."""
     family, values = posterior.family, posterior.hyperparameters(logarithms)
     kernel = family.correlation.kernel(values.lengthscales, values.shapes)
     if family.outputscale is not None:
@@ -385,16 +342,7 @@ def _adamw(
     steps: np.ndarray,
     least: np.ndarray,
 ) -> np.ndarray:
-    """AdamW with torch's ``CyclicLR``, in NumPy: of five numbers, torch costs more.
-
-    Args:
-        loss: Value and gradient at ``k`` numbers.
-        steps: Where it begins, ``k``.
-        least: Lower bounds, ``k``.
-
-    Returns:
-        Where it ends: after 110 steps, or as BoTorch's ``ExpMAStoppingCriterion`` says.
-    """
+    """AdamW with torch's ``CyclicLR``, in NumPy: of five numbers, torch costs more."""
     weights = ExpMAStoppingCriterion().weights.double().numpy()
     mean, square, values = np.zeros_like(steps), np.zeros_like(steps), []
     for number in range(_STEPS):

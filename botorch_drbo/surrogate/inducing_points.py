@@ -26,7 +26,7 @@ NUM_INDUCING = 512
 def fit_rows(
     data: ModelData, max_exact: int, fit: Callable[[ModelData], Model]
 ) -> Model:
-    r"""Fit a model to any number of rows; from ``max_exact`` on with inducing points.
+    """Fit a model to any number of rows; from ``max_exact`` on with inducing points.
 
     With more than ``max_exact`` rows hyper-parameters are fitted to 1,000 of them
     (fewer, if ``max_exact`` is less), drawn at random under a fixed seed. Up to 512 of
@@ -34,17 +34,6 @@ def fit_rows(
     given those before it [Burt2020convergence]_. Then *all* rows are conditioned on,
     through these points: GPyTorch's ``InducingPointKernel``, in time ``O(t m^2)``, with
     memory that grows with the data alone.
-
-    Args:
-        data: The rows.
-        max_exact: How many are modelled exactly, at most.
-        fit: From rows to an exact model, or to an ensemble of them.
-
-    Returns:
-        The model.
-
-    Warns:
-        InputDataWarning: There are more rows than ``max_exact``.
     """
     t = len(data.inputs)
     if t <= max_exact:

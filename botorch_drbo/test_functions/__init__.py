@@ -26,23 +26,7 @@ TEST_FUNCTIONS: dict[str, Callable[..., RobustTestFunction]] = {
 
 
 def make_test_function(name: str, **options: Any) -> RobustTestFunction:
-    r"""Return the test function of that name.
-
-    Args:
-        name: A key of ``TEST_FUNCTIONS``.
-        **options: Arguments of the test function, such as ``preset`` or ``noise_std``.
-
-    Returns:
-        The test function.
-
-    Raises:
-        InputDataError: The name is unknown.
-
-    Example:
-        >>> from botorch_drbo.test_functions import make_test_function
-        >>> make_test_function("newsvendor").name
-        'newsvendor'
-    """
+    """Return the test function of that name."""
     if name not in TEST_FUNCTIONS:
         raise InputDataError(
             f"No test function {name!r}. Choose one of {sorted(TEST_FUNCTIONS)}."

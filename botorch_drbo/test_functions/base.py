@@ -34,18 +34,7 @@ _SMALLEST = 2.0**-53  # keeps a uniform draw off 0 and 1, where quantiles are in
 
 
 class BurrXII(Distribution):
-    r"""The Burr XII law, :math:`F(c) = 1 - (1 + c^{a})^{-k}` for :math:`c \ge 0`.
-
-    Args:
-        shape: The inner exponent :math:`a > 0`, any shape.
-        power: The outer exponent :math:`k > 0`, broadcast with ``shape``.
-
-    Example:
-        >>> import torch
-        >>> law = BurrXII(torch.tensor([2.0]), torch.tensor([20.0]))
-        >>> round(law.icdf(torch.tensor([0.5])).item(), 4)
-        0.1878
-    """
+    r"""The Burr XII law, :math:`F(c) = 1 - (1 + c^{a})^{-k}` for :math:`c \ge 0`."""
 
     @property
     def arg_constraints(self) -> dict[str, Constraint]:
@@ -82,60 +71,27 @@ class BurrXII(Distribution):
 
 
 def normal_law(mean: float, std: float, dim: int) -> Independent:
-    r"""Return ``dim`` independent normal coordinates of one mean and deviation.
-
-    Args:
-        mean: The mean of each coordinate.
-        std: The standard deviation of each coordinate.
-        dim: The number of coordinates.
-
-    Returns:
-        A law of event shape ``(dim,)``.
-    """
+    """Return ``dim`` independent normal coordinates of one mean and deviation."""
     ones = torch.ones(dim, dtype=torch.double)
     return Independent(Normal(mean * ones, std * ones), 1)
 
 
 def uniform_law(bounds: Tensor) -> Independent:
-    r"""Return the uniform law on a box.
+    """Return the uniform law on a box.
 
-    Args:
-        bounds: The box, ``2 x d_c``.
-
-    Returns:
-        A law of event shape ``(d_c,)``.
+    Shapes: ``bounds``: ``2 x d_c``.
     """
     return Independent(Uniform(bounds[0], bounds[1]), 1)
 
 
 def burr_law(shape: float, power: float) -> Independent:
-    r"""Return the univariate Burr XII law.
-
-    Args:
-        shape: The inner exponent.
-        power: The outer exponent.
-
-    Returns:
-        A law of event shape ``(1,)``.
-    """
+    """Return the univariate Burr XII law."""
     parameters = torch.tensor([[shape], [power]], dtype=torch.double)
     return Independent(BurrXII(*parameters), 1)
 
 
 def check_law(law: Distribution, dim: int) -> Independent:
-    r"""Return ``law`` if it has ``dim`` independent coordinates with a quantile.
-
-    Args:
-        law: The law to check.
-        dim: The required number of coordinates.
-
-    Returns:
-        The same law.
-
-    Raises:
-        UnsupportedError: No independent coordinates, or one without an inverse cdf.
-        BotorchTensorDimensionError: Not ``dim`` coordinates.
-    """
+    """Return ``law`` if it has ``dim`` independent coordinates with a quantile."""
     if not isinstance(law, Independent):
         raise UnsupportedError(
             "`context_law` must have independent coordinates, got "
@@ -158,14 +114,9 @@ def check_law(law: Distribution, dim: int) -> Independent:
 
 
 def quantiles(law: Independent, uniforms: Tensor) -> Tensor:
-    r"""Map uniform draws to draws of the law, coordinate by coordinate.
+    """Map uniform draws to draws of the law, coordinate by coordinate.
 
-    Args:
-        law: A law of event shape ``(d_c,)``.
-        uniforms: Points in the unit cube, ``n x d_c``.
-
-    Returns:
-        Quantiles, ``n x d_c``.
+    Shapes: ``uniforms``: ``n x d_c``, returns ``n x d_c``.
     """
     return law.base_dist.icdf(uniforms.clamp(_SMALLEST, 1 - _SMALLEST))
 
@@ -179,14 +130,11 @@ _NUM_POLISHED = 3  # rivals that the screening contexts may have put in a wrong 
 
 @dataclass(frozen=True)
 class Optimum:
-    r"""The best expected value and a decision that attains it.
+    """The best expected value and a decision that attains it."""
 
-    Args:
-        value: The expected value, higher is better.
-        decision: The ``d_x`` coordinates of the decision.
-    """
-
+    # The expected value, higher is better.
     value: float
+    # The ``d_x`` coordinates of the decision.
     decision: tuple[float, ...]
 
 
@@ -195,13 +143,11 @@ class Separated:
     r"""Two feature maps whose inner product is the function.
 
     .. math:: f(x, c) = \langle a(x), b(c) \rangle
-
-    Args:
-        decision: :math:`a`, ``N x d_x`` to ``N x k``.
-        context: :math:`b`, ``N x d_c`` to ``N x k``, of the same dtype.
     """
 
+    # :math:`a`, ``N x d_x`` to ``N x k``.
     decision: Callable[[Tensor], Tensor]
+    # :math:`b`, ``N x d_c`` to ``N x k``, of the same dtype.
     context: Callable[[Tensor], Tensor]
 
 
@@ -515,23 +461,11 @@ def find_optimum(
     num_rounds: int = 3,
     seed: int = 0,
 ) -> Optimum:
-    r"""Maximise :math:`E_c f(x, c)` over the decisions of a test function.
+    """Maximise :math:`E_c f(x, c)` over the decisions of a test function.
 
     Each round scores Sobol points of a box and of its faces on a few contexts, climbs
     from the best of them with L-BFGS-B, and shrinks the box around the best point. At
     the end the best few points climb on all contexts. No global optimum is certified.
-
-    Args:
-        function: The test function.
-        num_contexts: Quasi-Monte Carlo contexts of the final values.
-        num_screening: Contexts of the search.
-        num_raw: Sobol points of each round, and as many that are pushed outwards.
-        num_starts: Climbs of each round.
-        num_rounds: Rounds; the last searches a box of relative side 0.1^(rounds-1).
-        seed: Seed of the Sobol points.
-
-    Returns:
-        The best value at ``num_contexts`` contexts, and its decision.
     """
     bounds = function.bounds.to("cpu", torch.double)
     num_screening = min(num_screening, num_contexts)

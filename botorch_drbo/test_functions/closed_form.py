@@ -30,57 +30,33 @@ Value = TypeVar("Value")
 
 @dataclass(frozen=True)
 class Problem:
-    r"""A formula on two boxes, with the law of the contexts.
+    """A formula on two boxes, with the law of the contexts."""
 
-    Args:
-        name: The name that reports show.
-        formula: :math:`f` at pairs: decisions ``N x d_x``, contexts ``N x d_c`` to
-            outcomes ``N``; higher is better.
-        bounds: Bounds of the decision, ``2 x d_x``.
-        context_bounds: Bounds of the context, ``2 x d_c``.
-        context_law: The law of the contexts before they are clipped to the bounds.
-        optimum: The best decision under this law, or None if it is not known:
-            ``benchmarks/find_optima.py`` prints every stored one.
-        reference: The distribution that an optimiser is told, if there is one.
-        separated: Feature maps whose inner product is the formula, if there are such.
-        recompute: Whether a backward pass evaluates again rather than keep the graph
-            of each chunk.
-    """
-
+    # The name that reports show.
     name: str
+    # :math:`f` at pairs: decisions ``N x d_x``, contexts ``N x d_c`` to outcomes ``N``;
+    # higher is better.
     formula: Callable[[Tensor, Tensor], Tensor]
+    # Bounds of the decision, ``2 x d_x``.
     bounds: Tensor
+    # Bounds of the context, ``2 x d_c``.
     context_bounds: Tensor
+    # The law of the contexts before they are clipped to the bounds.
     context_law: Distribution
+    # The best decision under this law, or None if it is not known:
+    # ``benchmarks/find_optima.py`` prints every stored one.
     optimum: Optimum | None = None
+    # The distribution that an optimiser is told, if there is one.
     reference: ContextSet | None = None
+    # Feature maps whose inner product is the formula, if there are such.
     separated: Separated | None = None
+    # Whether a backward pass evaluates again rather than keep the graph of each chunk.
     recompute: bool = True
 
 
 @final
 class ClosedForm(RobustTestFunction):
-    r"""The test function of a problem.
-
-    Args:
-        problem: Formula, boxes and law.
-        context_law: A law of your own in place of the problem's. The optimum under it
-            is searched for when first asked for.
-        noise_std: Standard deviation of the observation noise.
-
-    Raises:
-        InputDataError: Wrong bounds or a negative noise.
-        UnsupportedError: A law without independent coordinates or an inverse cdf.
-
-    Example:
-        >>> from botorch_drbo.test_functions.base import uniform_law
-        >>> box = unit_bounds(1)
-        >>> def formula(x, c):
-        ...     return -(x - c).square().squeeze(-1)
-        >>> function = ClosedForm(Problem("gap", formula, box, box, uniform_law(box)))
-        >>> round(function.optimal_value, 3), function.optimal_decision
-        (-0.083, tensor([0.5000], dtype=torch.float64))
-    """
+    """The test function of a problem."""
 
     def __init__(
         self,
@@ -106,24 +82,12 @@ class ClosedForm(RobustTestFunction):
 
 
 def unit_bounds(dim: int) -> Tensor:
-    r"""Return the bounds of the unit cube, ``2 x dim``.
-
-    Args:
-        dim: The number of columns.
-    """
+    """Return the bounds of the unit cube, ``2 x dim``."""
     return torch.stack([torch.zeros(dim), torch.ones(dim)]).double()
 
 
 def of_preset(values: Mapping[str, Value], preset: str) -> Value:
-    r"""Return what a test function has under a preset.
-
-    Args:
-        values: Preset to value.
-        preset: What the user asked for.
-
-    Raises:
-        InputDataError: There is no such preset.
-    """
+    """Return what a test function has under a preset."""
     check_choice(preset, "preset", values)
     return values[preset]
 
@@ -135,28 +99,7 @@ def closed_form(
     context_law: Distribution | None = None,
     noise_std: float = 0.0,
 ) -> ClosedForm:
-    r"""Return the test function of a problem as one of the papers has it.
-
-    Args:
-        presets: An entry of ``PROBLEMS``.
-        preset: "wdrbo" [Micheli2025wdrbo]_ or "sbo_kde" [Huang2024sbokde]_: whose
-            problem; None for the first that has one.
-        context_law: A law of your own in place of the paper's.
-        noise_std: Standard deviation of the observation noise (none in the papers).
-
-    Returns:
-        The test function.
-
-    Raises:
-        InputDataError: The paper has no such problem, or a negative noise.
-
-    Example:
-        >>> ackley = PROBLEMS["ackley_2_1"]
-        >>> round(closed_form(ackley).optimal_value, 3)
-        -12.531
-        >>> round(closed_form(ackley, preset="sbo_kde").optimal_value, 3)
-        -10.952
-    """
+    """Return the test function of a problem as one of the papers has it."""
     preset = next(iter(presets)) if preset is None else preset
     return ClosedForm(
         of_preset(presets, preset), context_law=context_law, noise_std=noise_std
@@ -211,15 +154,7 @@ def around_half(
     std: float,
     optimum: Optimum,
 ) -> Problem:
-    r"""Return a problem on unit cubes whose contexts are normal around .5.
-
-    Args:
-        name: The name that reports show.
-        formula: As in ``Problem``.
-        d_c: The number of contexts.
-        std: Their standard deviation.
-        optimum: The best decision.
-    """
+    """Return a problem on unit cubes whose contexts are normal around .5."""
     bounds, law = unit_bounds(len(optimum.decision)), normal_law(0.5, std, d_c)
     return Problem(name, formula, bounds, unit_bounds(d_c), law, optimum)
 

@@ -92,14 +92,9 @@ def contexts(dtype: torch.dtype = torch.double, n: int = 6) -> ContextSet:
 
 
 def data(t: int = 12, dtype: torch.dtype = torch.double) -> tuple[Tensor, Tensor]:
-    r"""Observations of two decisions in the unit box and a context in [-1, 3].
+    """Observations of two decisions in the unit box and a context in [-1, 3].
 
-    Args:
-        t: How many.
-        dtype: Of the tensors.
-
-    Returns:
-        Joint inputs ``t x 3`` and outcomes ``t x 1``.
+    Shapes: returns ``t x 3``.
     """
     generator = torch.Generator().manual_seed(7)
     Z = torch.rand(t, 3, generator=generator, dtype=torch.double)
@@ -127,15 +122,7 @@ def made(
     context_set: ContextSet | None = None,
     **options: Any,
 ) -> RobustAcquisitionFunction:
-    r"""The function of a case.
-
-    Args:
-        case: The case.
-        model: The model.
-        beta: As the function takes it.
-        context_set: The contexts; None for ``contexts()``.
-        **options: Options of the family.
-    """
+    """The function of a case."""
     context_set = contexts() if context_set is None else context_set
     return case.make(model, beta, context_set, **options)
 

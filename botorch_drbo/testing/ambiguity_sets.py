@@ -91,16 +91,9 @@ class AmbiguitySetCase:
 def instance(
     seed: int, n: int, zeros: bool = False, ties: bool = False
 ) -> tuple[Tensor, Tensor]:
-    r"""Four random problems.
+    """Four random problems.
 
-    Args:
-        seed: Decides them.
-        n: The number of contexts.
-        zeros: Whether some reference weights are zero.
-        ties: Whether scores are whole numbers.
-
-    Returns:
-        Scores and reference weights, both ``4 x n``.
+    Shapes: returns ``4 x n``.
     """
     generator = torch.Generator().manual_seed(seed)
     values = torch.randn(4, n, generator=generator, dtype=torch.double)

@@ -23,13 +23,7 @@ def known_model(
 ) -> SingleTaskGP:
     """A Gaussian process on given data, with fixed hyper-parameters.
 
-    Args:
-        Z: Inputs, ``t x d``.
-        Y: Outcomes, ``t x m``.
-        lengthscale: The same for all columns.
-        noise: Its variance in standardised outcomes; by default BoTorch's.
-        normalise: Whether inputs are scaled to the unit box by their range.
-        **options: Of ``SingleTaskGP``.
+    Shapes: ``Z``: ``t x d``, ``Y``: ``t x m``.
     """
     if normalise:
         options.setdefault("input_transform", Normalize(Z.shape[-1]))
@@ -45,10 +39,7 @@ def ensemble(Z: Tensor, Y: Tensor, members: int = 3) -> EnsembleMapSaasSingleTas
 
     BoTorch's start out alike: their mean is each of them, and their minimum too.
 
-    Args:
-        Z: Inputs, ``t x d``.
-        Y: Outcomes, ``t x 1``.
-        members: How many models.
+    Shapes: ``Z``: ``t x d``, ``Y``: ``t x 1``.
     """
     model = EnsembleMapSaasSingleTaskGP(Z, Y, num_taus=members).eval()
     with torch.no_grad():
@@ -59,12 +50,7 @@ def ensemble(Z: Tensor, Y: Tensor, members: int = 3) -> EnsembleMapSaasSingleTas
 
 
 def member_of(model: EnsembleMapSaasSingleTaskGP, number: int) -> SingleTaskGP:
-    """One model of an ensemble, as BoTorch's plain one, without transforms.
-
-    Args:
-        model: From ``ensemble``; outcomes are standardised as it does.
-        number: Which.
-    """
+    """One model of an ensemble, as BoTorch's plain one, without transforms."""
     Z = model.train_inputs[0][number]
     alone = SingleTaskGP(
         Z,

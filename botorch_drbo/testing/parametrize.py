@@ -18,13 +18,7 @@ class Named(Protocol):
 
 
 def run_for_each(metafunc: pytest.Metafunc, **cases: Sequence[Named]) -> None:
-    r"""Run a test for each case.
-
-    Args:
-        metafunc: The test.
-        **cases: The cases by the name of the argument that takes one of them; what the
-            test does not take is left alone.
-    """
+    """Run a test for each case."""
     for argument, listed in cases.items():
         if argument in metafunc.fixturenames:
             metafunc.parametrize(argument, listed, ids=[case.name for case in listed])

@@ -44,15 +44,9 @@ SMALL: dict[str, Any] = {"num_restarts": 1, "raw_samples": 8, "max_iterations": 
 
 
 def small_problem(**kinds: Any) -> tuple[History, SearchSpace]:
-    r"""Eight trials, and one context whose outcome is still out.
+    """Eight trials, and one context whose outcome is still out.
 
     One decision in [-1, 3]; contexts in [10, 12] x [0, 2].
-
-    Args:
-        kinds: Options of ``SearchSpace``.
-
-    Returns:
-        The data and the space.
     """
     bounds = torch.tensor([[-1.0], [3.0]], dtype=torch.double)
     context_bounds = torch.tensor([[10.0, 0.0], [12.0, 2.0]], dtype=torch.double)
@@ -69,15 +63,7 @@ def small_problem(**kinds: Any) -> tuple[History, SearchSpace]:
 def nothing_fitted(
     policy: Policy, prior: FixedHyperparameters = PRIOR
 ) -> dict[str, Any]:
-    r"""Options of a recipe with which no hyper-parameters are fitted.
-
-    Args:
-        policy: That of the recipe.
-        prior: What is known.
-
-    Returns:
-        The prior; for a policy of several models an ensemble of it and another one.
-    """
+    """Options of a recipe with which no hyper-parameters are fitted."""
     if not policy.needs_ensemble:
         return {"hyperparameters": prior}
     other = replace(prior, lengthscale=0.6)
@@ -92,18 +78,7 @@ def state_against(
     prior: FixedHyperparameters = PRIOR,
     **kinds: Any,
 ) -> FittedRound:
-    r"""The round of ``small_problem``, as an adversary sees it.
-
-    Args:
-        adversary: Who asks.
-        seed: Decides what is drawn.
-        joint: Whether the model is one of decisions and contexts.
-        prior: The hyper-parameters of its model.
-        kinds: Options of ``SearchSpace``.
-
-    Returns:
-        The round, with a model of known hyper-parameters.
-    """
+    """The round of ``small_problem``, as an adversary sees it."""
     history, space = small_problem(**kinds)
     recipe = RobustRecipe(adversary=adversary, hyperparameters=prior)
     model = recipe.fitted(history, space, uses_contexts=joint)
@@ -140,17 +115,7 @@ class RecipeCase:
 def problem(
     *, t: int = 8, d_x: int = 2, d_c: int = 1, dtype: torch.dtype = torch.double
 ) -> tuple[History, SearchSpace]:
-    r"""A bowl over boxes that are no unit cubes.
-
-    Args:
-        t: How many outcomes.
-        d_x: Decisions.
-        d_c: Contexts.
-        dtype: Of all tensors.
-
-    Returns:
-        The data and the boxes.
-    """
+    """A bowl over boxes that are no unit cubes."""
     bounds = torch.stack([torch.full((d_x,), -1.0), torch.full((d_x,), 3.0)]).to(dtype)
     context_bounds = torch.stack([torch.full((d_c,), 10.0), torch.full((d_c,), 12.0)])
     space = SearchSpace(bounds, context_bounds.to(dtype))
@@ -163,13 +128,7 @@ def problem(
 
 
 def check_proposal(x: Tensor, q: int, space: SearchSpace) -> None:
-    r"""Assert that these are decisions of a space.
-
-    Args:
-        x: The decisions.
-        q: How many there should be.
-        space: The boxes.
-    """
+    """Assert that these are decisions of a space."""
     assert x.shape == (q, space.d_x)
     assert x.dtype == space.bounds.dtype
     assert not x.requires_grad
@@ -177,12 +136,7 @@ def check_proposal(x: Tensor, q: int, space: SearchSpace) -> None:
 
 
 def check_recommendation(best: Recommendation, space: SearchSpace) -> None:
-    r"""Assert that a recommendation is well formed.
-
-    Args:
-        best: The recommendation.
-        space: The boxes.
-    """
+    """Assert that a recommendation is well formed."""
     check_proposal(best.x.unsqueeze(0), 1, space)
     n = best.context_set.num_points
     assert best.worst_case_weights.shape == (n,)
@@ -445,11 +399,7 @@ Part = TypeVar("Part", Adversary, Policy)
 
 
 def smaller(part: Part) -> Part:
-    r"""The same part with fewer contexts, features and paths.
-
-    Args:
-        part: An adversary or a policy.
-    """
+    """The same part with fewer contexts, features and paths."""
     names = {field.name for field in fields(part)}
     return replace(part, **{key: n for key, n in FEWER.items() if key in names})
 
@@ -769,25 +719,15 @@ class AdversaryCase:
 
 
 def wavy_scores(contexts: Tensor) -> Tensor:
-    r"""Scores whose worst contexts lie in different places.
+    """Scores whose worst contexts lie in different places.
 
-    Args:
-        contexts: Of two columns, ``n x 2``.
-
-    Returns:
-        Three of each context, ``3 x n``.
+    Shapes: ``contexts``: ``n x 2``, returns ``3 x n``.
     """
     return (FREQUENCIES @ contexts.mT).sin()
 
 
 def check_contexts(contexts: ContextSet, low: Tensor, high: Tensor) -> None:
-    r"""Assert that this is a distribution on contexts of a box.
-
-    Args:
-        contexts: The distribution.
-        low: The lower bounds, ``d_c``.
-        high: The upper bounds, ``d_c``.
-    """
+    """Assert that this is a distribution on contexts of a box."""
     assert contexts.points.dtype == contexts.weights.dtype == torch.double
     assert contexts.weights.min() >= 0
     assert contexts.weights.sum().item() == pytest.approx(1.0)
