@@ -18,7 +18,7 @@ from botorch_drbo.adversaries import (
     WorstCaseProblem,
 )
 from botorch_drbo.ambiguity import AmbiguitySet, Solution
-from botorch_drbo.ambiguity._numerics import check_distributions, increasing_root
+from botorch_drbo.ambiguity.numerics import check_distributions, increasing_root
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.objectives import Objective
 from botorch_drbo.policies import POLICIES, Policy

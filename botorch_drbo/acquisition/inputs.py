@@ -183,7 +183,18 @@ class PosteriorOptions(MomentOptions, total=False):
 
 
 class ConfidenceBoundOptions(PosteriorOptions, total=False):
-    """Keyword options of every confidence bound."""
+    r"""Keyword options of every confidence bound.
+
+    Args:
+        misspecification: The largest difference between the outcome and a function that
+            the model can represent, in the units of y; see ``EnlargedConfidenceUCB``.
+
+    Example:
+        >>> from botorch_drbo.acquisition.inputs import ConfidenceBoundOptions
+        >>> options: ConfidenceBoundOptions = {"method": "exact", "misspecification": 1}
+        >>> sorted(options)
+        ['method', 'misspecification']
+    """
 
     # The largest difference between the outcome and a function that the model can
     # represent, in the units of y; see ``EnlargedConfidenceUCB``.
@@ -191,7 +202,19 @@ class ConfidenceBoundOptions(PosteriorOptions, total=False):
 
 
 class PathOptions(ContextOptions, total=False):
-    """Keyword options of every average over sample paths."""
+    r"""Keyword options of every average over sample paths.
+
+    Args:
+        num_paths: The number of sample paths ``S``.
+        num_features: Random features of each path's prior part.
+        seed: The seed of the paths; None draws one from torch's generator.
+
+    Example:
+        >>> from botorch_drbo.acquisition.inputs import PathOptions
+        >>> options: PathOptions = {"num_paths": 16, "seed": 0}
+        >>> sorted(options)
+        ['num_paths', 'seed']
+    """
 
     # The number of sample paths ``S``.
     num_paths: int

@@ -21,7 +21,7 @@ from torch.nn import Module
 
 from botorch_drbo._validation import check_nonnegative
 from botorch_drbo.ambiguity import cvxpy_layer
-from botorch_drbo.ambiguity._numerics import check_simplex
+from botorch_drbo.ambiguity.numerics import check_simplex
 from botorch_drbo.ambiguity.solution import (
     RobustValue,
     Solution,

@@ -10,8 +10,8 @@ from botorch.exceptions.errors import InputDataError
 from torch import Tensor
 from torch.nn.functional import pad
 
-from botorch_drbo.ambiguity._numerics import check_distributions, ranked
 from botorch_drbo.ambiguity.base import AmbiguitySet
+from botorch_drbo.ambiguity.numerics import check_distributions, ranked
 from botorch_drbo.ambiguity.solution import Solution
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from botorch.exceptions.errors import InputDataError
 from scipy.sparse import csc_matrix
 from torch import Tensor
 
-from botorch_drbo.ambiguity._numerics import scaled_scores
+from botorch_drbo.ambiguity.numerics import scaled_scores
 from botorch_drbo.ambiguity.solution import Solution
 
 if TYPE_CHECKING:  # slow to import, and the exact solvers do without

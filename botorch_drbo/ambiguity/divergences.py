@@ -9,7 +9,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from botorch_drbo.ambiguity._numerics import (
+from botorch_drbo.ambiguity.base import AmbiguitySet
+from botorch_drbo.ambiguity.numerics import (
     check_distributions,
     increasing_root,
     lowest_supported,
@@ -17,7 +18,6 @@ from botorch_drbo.ambiguity._numerics import (
     ranked,
     scaled_scores,
 )
-from botorch_drbo.ambiguity.base import AmbiguitySet
 from botorch_drbo.ambiguity.solution import Solution
 
 if TYPE_CHECKING:

@@ -18,8 +18,8 @@ from botorch_drbo.ambiguity._kernel_ball import (
     WarmStart,
     in_unit_range,
 )
-from botorch_drbo.ambiguity._numerics import check_distributions
 from botorch_drbo.ambiguity.base import AmbiguitySet, Prices
+from botorch_drbo.ambiguity.numerics import check_distributions
 from botorch_drbo.ambiguity.solution import (
     RobustValue,
     Solution,

@@ -12,8 +12,8 @@ from torch.nn.functional import pad
 
 from botorch_drbo import _device
 from botorch_drbo._validation import check_finite
-from botorch_drbo.ambiguity._numerics import check_distributions, ranked
 from botorch_drbo.ambiguity.base import AmbiguitySet
+from botorch_drbo.ambiguity.numerics import check_distributions, ranked
 from botorch_drbo.ambiguity.solution import Once, Solution
 
 if TYPE_CHECKING:

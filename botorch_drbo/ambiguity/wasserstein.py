@@ -13,7 +13,6 @@ from scipy.sparse import csr_array, eye_array, kron, vstack
 from torch import Tensor
 
 from botorch_drbo._validation import check_finite
-from botorch_drbo.ambiguity._numerics import check_distributions
 from botorch_drbo.ambiguity._transport import (
     Bracket,
     Line,
@@ -24,6 +23,7 @@ from botorch_drbo.ambiguity._transport import (
     mixed_plan,
 )
 from botorch_drbo.ambiguity.base import AmbiguitySet, Prices
+from botorch_drbo.ambiguity.numerics import check_distributions
 from botorch_drbo.ambiguity.solution import RobustValue, Solution, in_float64
 
 if TYPE_CHECKING:

@@ -40,6 +40,22 @@ class ModelEnsemble(Model):
     ``SaasFullyBayesianSingleTaskGP``: mean and covariance have a dimension of the
     models before the points. What acquisition functions of this package make of the
     scores they make of each member, and take the mean over the members last.
+
+    Args:
+        models: The members, fitted, of the same inputs and one output each. The members
+            of an ensemble among them take its place.
+
+    Raises:
+        InputDataError: No members, or what is no model.
+        BotorchTensorDimensionError: Members of other inputs or of several outputs.
+        UnsupportedError: A member that is a batch of models.
+
+    Example:
+        >>> from botorch.models import SingleTaskGP
+        >>> Z = torch.rand(5, 2, dtype=torch.double)
+        >>> model = ModelEnsemble(SingleTaskGP(Z, k * Z[:, :1]) for k in (1, 2, 3))
+        >>> model.posterior(Z.unsqueeze(1)).mean.shape  # b x S x q x 1
+        torch.Size([5, 3, 1, 1])
     """
 
     _is_ensemble = True
@@ -90,9 +106,19 @@ class ModelEnsemble(Model):
         observation_noise: bool | Tensor = False,
         posterior_transform: PosteriorTransform | None = None,
     ) -> GaussianMixturePosterior:
-        """The posterior of each member, side by side.
+        r"""The posterior of each member, side by side.
 
-        Shapes: ``X``: ``b x q x d``, returns ``b x S x q x 1``.
+        Args:
+            X: Inputs, ``b x q x d``.
+            output_indices: None, or ``[0]``.
+            observation_noise: Whether to include each member's noise.
+            posterior_transform: Applied to each member's posterior.
+
+        Returns:
+            A mixture with means ``b x S x q x 1``.
+
+        Raises:
+            UnsupportedError: A member whose posterior is not Gaussian.
         """
         parts = [
             member.posterior(

@@ -91,7 +91,7 @@ class AddedPerturbation(InputTransform, Module):
 
 
 def with_perturbation(model: Model) -> Model:
-    """Make a model of ``[x, c]`` out of one of ``x``: it answers at ``x + c``.
+    r"""Make a model of ``[x, c]`` out of one of ``x``: it answers at ``x + c``.
 
     .. math:: f'([x, c]) = f(x + c)
 
@@ -102,7 +102,24 @@ def with_perturbation(model: Model) -> Model:
     and is not needed here. For relative errors, ``x (1 + c)``, model the logarithm of
     the decision.
 
-    Shapes: ``model``: ``t x d``.
+    Args:
+        model: A fitted ``SingleTaskGP`` of decisions ``t x d``, as they were executed,
+            or an ensemble of such.
+
+    Returns:
+        A copy in evaluation mode; its training inputs are ``[x, 0]``.
+
+    Raises:
+        UnsupportedError: Another model, or one that adds perturbations of its own.
+
+    Example:
+        >>> Z = torch.rand(6, 2, dtype=torch.double)
+        >>> model = SingleTaskGP(Z, Z.sum(-1, True)).eval()
+        >>> x, c = torch.tensor([[0.3, 0.4], [0.1, -0.2]]).double()
+        >>> joint = torch.cat([x, c]).unsqueeze(0)
+        >>> there = model.posterior((x + c).unsqueeze(0)).mean
+        >>> (with_perturbation(model).posterior(joint).mean - there).item()
+        0.0
     """
     if isinstance(model, ModelEnsemble):
         return each_member(model, with_perturbation)

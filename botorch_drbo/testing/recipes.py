@@ -44,9 +44,15 @@ SMALL: dict[str, Any] = {"num_restarts": 1, "raw_samples": 8, "max_iterations": 
 
 
 def small_problem(**kinds: Any) -> tuple[History, SearchSpace]:
-    """Eight trials, and one context whose outcome is still out.
+    r"""Eight trials, and one context whose outcome is still out.
 
     One decision in [-1, 3]; contexts in [10, 12] x [0, 2].
+
+    Args:
+        kinds: Options of ``SearchSpace``.
+
+    Returns:
+        The data and the space.
     """
     bounds = torch.tensor([[-1.0], [3.0]], dtype=torch.double)
     context_bounds = torch.tensor([[10.0, 0.0], [12.0, 2.0]], dtype=torch.double)
@@ -115,7 +121,17 @@ class RecipeCase:
 def problem(
     *, t: int = 8, d_x: int = 2, d_c: int = 1, dtype: torch.dtype = torch.double
 ) -> tuple[History, SearchSpace]:
-    """A bowl over boxes that are no unit cubes."""
+    r"""A bowl over boxes that are no unit cubes.
+
+    Args:
+        t: How many outcomes.
+        d_x: Decisions.
+        d_c: Contexts.
+        dtype: Of all tensors.
+
+    Returns:
+        The data and the boxes.
+    """
     bounds = torch.stack([torch.full((d_x,), -1.0), torch.full((d_x,), 3.0)]).to(dtype)
     context_bounds = torch.stack([torch.full((d_c,), 10.0), torch.full((d_c,), 12.0)])
     space = SearchSpace(bounds, context_bounds.to(dtype))

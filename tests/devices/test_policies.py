@@ -7,7 +7,7 @@ import torch
 
 from botorch_drbo.policies import POLICIES
 from botorch_drbo.testing.acquisition import contexts, gp, made, rows
-from botorch_drbo.testing.recipes import problem
+from botorch_drbo.testing.recipes import small_problem
 from tests.acquisition.test_contract import TestOurFunctions as Functions
 from tests.devices.places import on_each_place
 from tests.policies.test_contract import TAKEN, case
@@ -52,9 +52,9 @@ def test_a_policy_stays_on_its_device(adversary, policy, place):
         state = recipe.state_of(model, history, space, 0)
         return recipe.exploring(state, None), recipe.exploiting(state)
 
-    expected = [value_and_gradient(f, X) for f in functions(*problem())]
+    expected = [value_and_gradient(f, X) for f in functions(*small_problem())]
     with place.running() as device:
-        moved = functions(*place.there(problem()))
+        moved = functions(*place.there(small_problem()))
         for f, right in zip(moved, expected, strict=True):
             assert_the_same(place, value_and_gradient(f, place.there(X)), right)
             check_reads(place, device, lambda x, f=f: value_and_gradient(f, x), X)

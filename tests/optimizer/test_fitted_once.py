@@ -12,7 +12,7 @@ from botorch.models.model import Model
 from torch import Tensor
 
 from botorch_drbo import NamedOptimizer, RobustOptimizer, Space
-from botorch_drbo.posterior.joint import joint_moments
+from botorch_drbo.posterior.mixture import joint_moments
 from botorch_drbo.report import write_report
 from botorch_drbo.surrogate import ModelData
 from botorch_drbo.surrogate.botorch_default import BoTorchDefault

@@ -18,7 +18,7 @@ from botorch_drbo.posterior.ensemble import ModelEnsemble
 from botorch_drbo.problem import History, SearchSpace
 from botorch_drbo.recipes import RobustRecipe, make_recipe
 from botorch_drbo.surrogate import EnsembleOf, HyperparameterDraws
-from botorch_drbo.testing.recipes import PRIOR, SMALL, problem
+from botorch_drbo.testing.recipes import PRIOR, SMALL, small_problem
 from tests.contracts.view_case import joined
 from tests.models import uniform
 
@@ -37,7 +37,7 @@ def recipe(**options: object) -> RobustRecipe:
 
 @cache
 def fitted() -> tuple[History, SearchSpace, ModelEnsemble]:
-    history, space = problem()
+    history, space = small_problem()
     model = recipe().fitted(history, space, uses_contexts=True)
     assert isinstance(model, ModelEnsemble)
     return history, space, model
@@ -138,7 +138,7 @@ def test_one_model_is_refused(options: dict, got: str) -> None:
 
 
 def test_a_function_that_makes_an_ensemble_of_one_is_refused_when_it_did() -> None:
-    history, space = problem()
+    history, space = small_problem()
     _, _, model = fitted()
     one = recipe(model=lambda *data: ModelEnsemble(model.members[:1]))
     with pytest.raises(UnsupportedError, match="two models or more"):
@@ -152,7 +152,7 @@ def test_the_models_of_nested_ensembles_are_counted() -> None:
 
 
 def test_any_ensemble_will_do() -> None:
-    history, space = problem()
+    history, space = small_problem()
     priors = [PRIOR, replace(PRIOR, lengthscale=0.8)]
     one = recipe(surrogate=EnsembleOf(priors))
     assert one.propose(history, space).shape == (1, 1)

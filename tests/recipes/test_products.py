@@ -18,7 +18,7 @@ from botorch_drbo.recipes import RECIPES, RobustRecipe, make_recipe
 from botorch_drbo.recipes.model_based import ModelBasedRecipe
 from botorch_drbo.recipes.table import TABLE
 from botorch_drbo.schedules import InverseSquareRoot
-from botorch_drbo.testing.recipes import PRIOR, SMALL, problem
+from botorch_drbo.testing.recipes import PRIOR, SMALL, small_problem
 from tests.products import product
 
 
@@ -75,7 +75,7 @@ def test_the_name_of_its_own_part_changes_nothing() -> None:
 
 
 def test_a_product_equals_the_row_that_it_is() -> None:
-    history, space = problem()
+    history, space = small_problem()
     options: dict[str, Any] = {"hyperparameters": PRIOR, **SMALL}
     row = make_recipe("wdrbo_exact", **options)
     own = make_recipe(

@@ -80,9 +80,21 @@ def check_simplex(weights: Tensor) -> None:
 
 
 def check_distributions(p: Tensor, q: Tensor) -> tuple[Tensor, Tensor]:
-    """Check two distributions, as ``distance`` of a set gets them.
+    r"""Check two distributions, as ``distance`` of a set gets them.
 
-    Shapes: ``p``: ``... x n``, ``q``: ``... x m``.
+    Args:
+        p: Reference weights, ``... x n``.
+        q: Other weights, ``... x m``.
+
+    Returns:
+        Both in float64, scaled to sum to one.
+
+    Raises:
+        InputDataError: Negative, not finite, or zero-sum weights.
+
+    Example:
+        >>> check_distributions(torch.tensor([1, 3]), torch.tensor([0.5, 0.5]))[0]
+        tensor([0.2500, 0.7500], dtype=torch.float64)
     """
     p = check_weights(p.double(), p.shape[-1], "p")
     return p, check_weights(q.double(), q.shape[-1], "q")
@@ -100,10 +112,27 @@ def increasing_root(
     upper: Tensor,
     start: Tensor,
 ) -> Tensor:
-    """Find where an increasing function of each row is zero.
+    r"""Find where an increasing function of each row is zero.
 
     Newton's method in a bracket: a step that leaves the bracket, or does not halve the
     step before, is replaced by one of bisection, so the steps never stall.
+
+    Args:
+        function: From ``x`` to its value there and the step that Newton's method, or
+            one like it, would take; a step that is not a number is replaced.
+        lower: Where the function is not positive.
+        upper: Where the function is not negative.
+        start: The first guess.
+
+    Returns:
+        The roots, to about rounding error; shaped like the bounds.
+
+    Example:
+        >>> squares = torch.tensor([4.0, 9.0], dtype=torch.double)
+        >>> def error(x):
+        ...     return x**2 - squares, (squares - x**2) / (2 * x)
+        >>> increasing_root(error, 0 * squares, squares, squares)
+        tensor([2., 3.], dtype=torch.float64)
     """
     x = torch.minimum(torch.maximum(start, lower), upper)
     last = upper - lower
