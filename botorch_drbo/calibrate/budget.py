@@ -250,7 +250,9 @@ def robustness_profile(
     steps = torch.cat([radii.new_zeros(1), radii])  # radius zero counts too
     limit = falls_below = None
     if target is not None:
-        limit = check_finite(torch.tensor(float(target)).double(), "target").item()
+        limit = check_finite(
+            torch.tensor(float(target), dtype=torch.double), "target"
+        ).item()
         falls_below = _first_loss(lambda r: own(r) - target, steps, 0.0)
     other_worst = falls_behind = None
     if other_values is not None:
