@@ -26,7 +26,7 @@ from torch.nn.functional import pad
 
 from botorch_drbo._validation import check_bounds, check_inside, check_options
 from botorch_drbo.ambiguity import AmbiguitySet
-from botorch_drbo.codec.tags import storable
+from botorch_drbo.codec.objects import storable
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.contexts.sources import half_life_weights
 from botorch_drbo.posterior.models import some_inputs

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from botorch_drbo._validation import check_count, check_finite
 from botorch_drbo.ambiguity import AmbiguitySet
-from botorch_drbo.ambiguity.sizing import check_has_radius
+from botorch_drbo.ambiguity.base import check_has_radius
 from botorch_drbo.posterior.mixture import GaussianMixture
 
 

@@ -15,7 +15,7 @@ from botorch_drbo._validation import (
     check_nonnegative,
 )
 from botorch_drbo.ambiguity import AmbiguitySet
-from botorch_drbo.ambiguity.sizing import (
+from botorch_drbo.ambiguity.base import (
     SetOrMaker,
     bound_to_list,
     check_has_radius,

@@ -8,7 +8,6 @@ base that is marked ``tags.storable`` can be stored. A record names module and c
 ``botorch_drbo:TotalVariation``, so that they may move between modules.
 """
 
-from botorch_drbo.codec.objects import decode, encode
-from botorch_drbo.codec.tags import register
+from botorch_drbo.codec.objects import decode, encode, register
 
 __all__ = ["decode", "encode", "register"]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Callable, Iterator, Mapping
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar, final
@@ -14,18 +15,197 @@ from botorch.exceptions.errors import BotorchError, InputDataError
 from torch import Tensor
 from torch.nn import Module
 
-from botorch_drbo.codec.tags import find, is_storable, storable, tag_of
-from botorch_drbo.codec.tensors import (
-    decode_number,
-    decode_tensor,
-    encode_number,
-    encode_tensor,
-)
+_MOST_DIMENSIONS = 8
+_NOT_FINITE = ("nan", "inf", "-inf")
+
+
+def encode_number(value: float) -> float | str:
+    """A number, or the name of one that JSON does not know."""
+    return value if math.isfinite(value) else str(float(value))
+
+
+def decode_number(value: str) -> float:
+    """The number of a name."""
+    if value not in _NOT_FINITE:
+        raise InputDataError(f"{value!r:.80} is no number; {_NOT_FINITE} are.")
+    return float(value)
+
+
+def encode_tensor(tensor: Tensor) -> dict[str, Any]:
+    """The numbers of a tensor, nested, and its dtype. The device is not kept."""
+    numbers = tensor.detach().tolist()
+    if tensor.is_floating_point() and not torch.isfinite(tensor).all():
+        numbers = _named(numbers)
+    record = {"tensor": numbers, "dtype": str(tensor.dtype).removeprefix("torch.")}
+    # Nested lists do not say how long the rows are that are not there.
+    return record if tensor.numel() else {**record, "shape": [*tensor.shape]}
+
+
+def decode_tensor(record: dict[str, Any]) -> Tensor:
+    """The tensor of a record, on the CPU."""
+    name, numbers = record["dtype"], record["tensor"]
+    dtype = getattr(torch, name, None) if isinstance(name, str) else None
+    if not isinstance(dtype, torch.dtype):
+        raise InputDataError(f"there is no dtype {name!r:.80}.")
+    try:
+        tensor = torch.tensor(_checked(numbers, dtype is torch.bool), dtype=dtype)
+        if tensor.ndim > _MOST_DIMENSIONS:
+            raise InputDataError(f"no tensor of ours has {tensor.ndim} dimensions.")
+        return tensor.reshape(record["shape"]) if "shape" in record else tensor
+    except (InputDataError, RecursionError):
+        raise
+    except OverflowError as error:
+        raise InputDataError(f"a number is too large for {name}.") from error
+    except (RuntimeError, TypeError, ValueError) as error:
+        raise InputDataError(
+            f"the numbers are no tensor, with rows of one length each: {error}."
+        ) from error
+
+
+def _named(numbers: Any) -> Any:
+    if isinstance(numbers, list):
+        return [_named(entry) for entry in numbers]
+    return encode_number(numbers)
+
+
+def _checked(numbers: Any, flags: bool) -> Any:
+    """Nested numbers, those that are not finite as such; nothing but numbers."""
+    if isinstance(numbers, list):
+        return [_checked(entry, flags) for entry in numbers]
+    if isinstance(numbers, str):
+        return decode_number(numbers)
+    if isinstance(numbers, bool) is not flags or not isinstance(numbers, (int, float)):
+        raise InputDataError(f"there should be a number in place of {numbers!r:.80}.")
+    return numbers
+
+
+_T = TypeVar("_T")
+_OWN = __name__.partition(".")[0]
+_BASES: list[type] = []
+_REGISTERED: dict[str, type] = {}
+
+
+def storable(base: type[_T]) -> type[_T]:
+    """Let a class and all classes below it be stored; a class decorator."""
+    _BASES.append(base)
+    return base
+
+
+def tag_of(kind: Callable[..., object]) -> str:
+    """The name of a class in a record."""
+    module = _OWN if kind.__module__.partition(".")[0] == _OWN else kind.__module__
+    return f"{module}:{kind.__qualname__}"
+
+
+def register(kind: type[_T]) -> type[_T]:
+    r"""Class decorator: register a class that cannot be imported by its name.
+
+    Args:
+        kind: A subclass of a :func:`storable` class. If the same class is defined
+            again, it replaces the first one.
+
+    Returns:
+        The same class.
+
+    Raises:
+        InputDataError: It is not a subclass of a storable class, or another class has
+            the name.
+
+    Example:
+        >>> from dataclasses import dataclass
+        >>> from botorch_drbo.codec import decode, encode, register
+        >>> from botorch_drbo.codec.objects import storable
+        >>> @storable
+        ... class Shape:
+        ...     pass
+        >>> def make() -> type[Shape]:
+        ...     @register
+        ...     @dataclass
+        ...     class Circle(Shape):
+        ...         radius: float
+        ...
+        ...     return Circle
+        >>> decode(encode(make()(2.0)), Shape).radius
+        2.0
+    """
+    if not issubclass(kind, tuple(_BASES)):
+        raise InputDataError(
+            f"{kind.__name__} cannot be registered: it is no {_names(_BASES)}."
+        )
+    tag = tag_of(kind)
+    for other in [*_with_tag(tag), *filter(None, [_REGISTERED.get(tag)])]:
+        if _location(other) != _location(kind):
+            raise InputDataError(
+                f"Another class is stored as {tag!r} already: "
+                f"{other.__module__}.{other.__qualname__}. Choose another name."
+            )
+    _REGISTERED[tag] = kind
+    return kind
+
+
+def is_storable(value: object) -> bool:
+    """Whether this is an object of a class that may be stored."""
+    return isinstance(value, tuple(_BASES))
+
+
+def find(tag: object) -> type:
+    """The class of a record."""
+    if not isinstance(tag, str):
+        raise InputDataError(f"the name of a class must be a string, got {tag!r:.80}.")
+    if tag in _REGISTERED:
+        return _REGISTERED[tag]
+    return _only(_with_tag(tag), tag)
+
+
+def _only(found: Sequence[type], tag: str) -> type:
+    locations = sorted(f"{kind.__module__}.{kind.__qualname__}" for kind in found)
+    if len(found) > 1:
+        raise InputDataError(
+            f"more than one class is stored as {tag!r}: {', '.join(locations)}. "
+            "Give all but one another name."
+        )
+    if not found:
+        raise InputDataError(
+            f"there is no class {tag!r} that can be stored and restored. Import the "
+            "module that defines it before you restore a run. It has to stand at the "
+            f"top level of that module and to be a {_names(_BASES)}; "
+            "`botorch_drbo.codec.register` makes known what stands elsewhere."
+        )
+    return found[0]
+
+
+def _with_tag(tag: str) -> list[type]:
+    named = {kind for kind in _kinds() if tag_of(kind) == tag}
+    return [kind for kind in named if _is_importable(kind)]
+
+
+def _kinds() -> Iterator[type]:
+    """Every class that may be stored and that this process has imported."""
+    waiting = [*_BASES]
+    while waiting:
+        kind = waiting.pop()
+        yield kind
+        waiting.extend(kind.__subclasses__())
+
+
+def _is_importable(kind: type) -> bool:
+    """Whether its module and name lead to this class, not to a later definition."""
+    found: object = sys.modules.get(kind.__module__)
+    for name in kind.__qualname__.split("."):
+        found = getattr(found, name, None)
+    return found is kind
+
+
+def _location(kind: type) -> tuple[str, str]:
+    return kind.__module__, kind.__qualname__
+
+
+def _names(kinds: Iterable[type]) -> str:
+    return " or ".join(sorted(kind.__name__ for kind in kinds))
+
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 """What JSON can hold."""
-
-_T = TypeVar("_T")
 
 
 @final

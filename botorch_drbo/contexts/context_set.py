@@ -24,7 +24,7 @@ from botorch_drbo._validation import (
     check_points,
     check_weights,
 )
-from botorch_drbo.codec.tags import storable
+from botorch_drbo.codec.objects import storable
 from botorch_drbo.contexts.sources import (
     effective_size,
     grid_counts,

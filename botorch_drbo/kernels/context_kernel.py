@@ -10,8 +10,12 @@ from gpytorch.kernels import Kernel
 from torch import Tensor
 from torch.nn import Module
 
-from botorch_drbo.kernels.components import KernelComponent, kernel_components
-from botorch_drbo.kernels.correlations import correlation, is_rbf
+from botorch_drbo.kernels.components import (
+    KernelComponent,
+    correlation,
+    is_rbf,
+    kernel_components,
+)
 
 
 class ContextKernel(Module):

@@ -20,14 +20,14 @@ from gpytorch.kernels import (
 from torch import Tensor
 from torch.nn import Module
 
-from botorch_drbo.kernels.components import KernelComponent
-from botorch_drbo.kernels.correlations import (
+from botorch_drbo.kernels.components import (
+    KernelComponent,
     Smoothness,
     correlation,
     correlation_and_slope,
     is_rbf,
 )
-from botorch_drbo.kernels.correlations import correlation as factor_correlation
+from botorch_drbo.kernels.components import correlation as factor_correlation
 
 # GPyTorch's own ``is_stationary`` says so of every kernel with a lengthscale, also of
 # BoTorch's exponential decay.

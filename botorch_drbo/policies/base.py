@@ -24,7 +24,7 @@ from botorch_drbo.acquisition import DistributionallyRobustUCB
 from botorch_drbo.adversaries.base import Adversary, FittedRound, SearchProblem
 from botorch_drbo.adversaries.empirical import AroundContexts
 from botorch_drbo.ambiguity import AmbiguitySet
-from botorch_drbo.codec.tags import storable
+from botorch_drbo.codec.objects import storable
 from botorch_drbo.confidence import (
     confidence_width,
     maximum_information_gain,

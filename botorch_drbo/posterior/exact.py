@@ -26,10 +26,10 @@ from torch import Tensor
 
 from botorch_drbo.kernels.components import (
     KernelComponent,
+    is_smooth,
     kernel_components,
     prior_kernel,
 )
-from botorch_drbo.kernels.correlations import is_smooth
 from botorch_drbo.kernels.stationary import is_stationary, stationary_kernel
 from botorch_drbo.posterior.blocks import (
     DEFAULT_MEMORY_BUDGET,

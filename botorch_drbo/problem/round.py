@@ -18,7 +18,7 @@ from botorch_drbo._validation import (
     did_you_mean,
     is_number,
 )
-from botorch_drbo.codec.tags import storable
+from botorch_drbo.codec.objects import storable
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.problem.search_space import SearchSpace, check_values
 

@@ -26,7 +26,7 @@ from torch import Tensor
 from botorch_drbo._validation import check_count, check_inside
 from botorch_drbo.adversaries import Adversary
 from botorch_drbo.codec import encode
-from botorch_drbo.codec.tags import tag_of
+from botorch_drbo.codec.objects import tag_of
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.problem.round import History, Round
 from botorch_drbo.problem.search_space import SearchSpace

@@ -11,8 +11,7 @@ from botorch.exceptions.errors import InputDataError, UnsupportedError
 
 from botorch_drbo._validation import did_you_mean
 from botorch_drbo.adversaries import ADVERSARIES, Adversary
-from botorch_drbo.codec.objects import FunctionName
-from botorch_drbo.codec.tags import is_storable
+from botorch_drbo.codec.objects import FunctionName, is_storable
 from botorch_drbo.policies import POLICIES, Policy
 from botorch_drbo.policies.base import ObjectiveMaker, check_objective_maker
 from botorch_drbo.surrogate import SURROGATES, FixedHyperparameters, Surrogate

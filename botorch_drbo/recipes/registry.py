@@ -11,8 +11,7 @@ from botorch.exceptions.errors import InputDataError
 from botorch_drbo._validation import Registry, did_you_mean
 from botorch_drbo.adversaries import Adversary
 from botorch_drbo.codec import decode, encode
-from botorch_drbo.codec.objects import make
-from botorch_drbo.codec.tags import tag_of
+from botorch_drbo.codec.objects import make, tag_of
 from botorch_drbo.policies import Policy
 from botorch_drbo.policies.base import ObjectiveMaker
 from botorch_drbo.recipes.base import Recipe

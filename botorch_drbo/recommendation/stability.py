@@ -14,7 +14,7 @@ from torch.nn.functional import pad
 from botorch_drbo.adversaries import WorstCaseProblem
 from botorch_drbo.adversaries.base import listed
 from botorch_drbo.ambiguity import AmbiguitySet
-from botorch_drbo.ambiguity.sizing import check_has_radius
+from botorch_drbo.ambiguity.base import check_has_radius
 from botorch_drbo.calibrate import robustness_profile
 from botorch_drbo.calibrate.budget import RobustnessProfile, check_radii
 from botorch_drbo.contexts import ContextSet

@@ -1,18 +1,25 @@
-"""The page: a title, sections, and an embedded style."""
+"""The page: its sections, what changes the answer among them, and an embedded style."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
 from string import Template
+from typing import TYPE_CHECKING
+
+import torch
 
 from botorch_drbo._validation import check_new_file
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.optimizer import NamedOptimizer
+from botorch_drbo.plotting.model import plot_policy
+from botorch_drbo.plotting.robustness import plot_robustness_profile
 from botorch_drbo.problem.round import RoundRadius
-from botorch_drbo.recommendation.promise import LEVEL
+from botorch_drbo.recommendation.promise import LEVEL, shown
+from botorch_drbo.recommendation.recommendation import interval_words
 from botorch_drbo.report.answer import decision_section, next_section, slices_section
 from botorch_drbo.report.evidence import (
     assumptions_section,
@@ -21,8 +28,157 @@ from botorch_drbo.report.evidence import (
     model_section,
 )
 from botorch_drbo.report.findings import Findings, Rounded
-from botorch_drbo.report.markup import Markup, joined, tag
-from botorch_drbo.report.shifts import policy_section, radius_section
+from botorch_drbo.report.markup import Markup, figure, joined, paragraphs, table, tag
+from botorch_drbo.space import Category
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+_ROUNDING = 1e-6  # of the outcome: a smaller change is none
+
+
+def radius_section(found: Findings) -> Markup:
+    """The worst case of the decision by how far the contexts shift."""
+    profile, best = found.profile, found.best
+    if isinstance(profile, str):
+        return tag("p", profile)
+    values, beliefs = profile.values.tolist(), found.beliefs
+    intervals = [interval_words(belief, best.level) for belief in beliefs]
+    share = f"{best.level:.0%}"
+
+    def value_at(i: int) -> str:
+        return f"{shown(values[i])} ({share}: {intervals[i]})"
+
+    if found.has_radius:
+        axis = "shift, in multiples of the radius that counts"
+        now = found.steps.index(1.0)
+        text = (
+            f"If the contexts come as expected, the model expects {best.outcome} to be "
+            f"{value_at(0)} on average; if they shift as far as was taken to be "
+            f"possible, at worst {value_at(now)}; four times as far, {value_at(-1)}."
+        )
+    else:
+        axis = "share of cases with the worst contexts instead"
+        now = found.steps.index(0.2)
+        text = (
+            f"The recipe {found.optimizer.algorithm.name} has no radius: it takes the "
+            f"contexts as they are expected, where the model expects {best.outcome} to "
+            f"be {value_at(0)} on average. If the worst contexts come in a fifth of "
+            f"the cases instead, it is {value_at(now)}."
+        )
+    if max(values) - min(values) <= _ROUNDING * max(map(abs, values)):
+        text = (
+            f"However the contexts shift, the model expects the same of this "
+            f"decision, {value_at(0)}; what it cannot rule out, four times as far: "
+            f"{share}: {intervals[-1]}."
+        )
+        return tag("p", text)
+    # By multiples, or shares, in place of the units of the set.
+    by_step = replace(profile, radii=torch.tensor(found.steps, dtype=torch.double))
+    words = f"The worst-case {best.outcome} of the decision if the contexts shift."
+    drawn = figure(
+        lambda ax: plot_robustness_profile(
+            by_step,
+            ax,
+            label="recommended decision",
+            xlabel=axis,
+            ylabel=f"worst-case {best.outcome}",
+        ),
+        words,
+    )
+    rows, has_units = [], False
+    for step, value, within in zip(found.steps, values, intervals, strict=True):
+        moved = found.reach(step)
+        has_units = has_units or bool(moved)
+        rows.append([step, *([moved] if moved else []), value, within])
+    units = ["on average the contexts move by"] if has_units else []
+    head = ["radius, times" if found.has_radius else "share of cases"]
+    head += [*units, f"worst-case {best.outcome}", f"{share} interval"]
+    meaning = (
+        f"Radius 1 is that of the recommendation. Searched was {best.searched}."
+        if found.has_radius
+        else ""
+    )
+    return joined(tag("p", text), drawn, table(head, rows), paragraphs(meaning))
+
+
+def policy_section(found: Findings) -> Markup:
+    """The decision if one context column is known before the choice."""
+    tables = found.policies
+    if isinstance(tables, str):
+        return tag("p", f"There is no policy: {tables}")
+    parts = [_policy(found, name, rows) for name, rows in tables.items()]
+    left_out = len(found.optimizer.named_space.contexts) - len(tables)
+    rest = f"{left_out} further columns were not looked up." if left_out else ""
+    return joined(
+        paragraphs(
+            "If you learn one of these before you choose, choose by this table; the "
+            "other contexts stay unknown.",
+            rest,
+        ),
+        *parts,
+    )
+
+
+def _policy(found: Findings, name: str, rows: pd.DataFrame) -> Markup:
+    decisions = found.optimizer.named_space.decisions
+    shifts, same = [], []
+    for decision, variable in decisions.items():
+        column = rows[decision].tolist()
+        if isinstance(variable, Category):
+            kinds = list(dict.fromkeys(column))
+            words = f"{decision} {' or '.join(kinds)}"
+            (shifts if len(kinds) > 1 else same).append(words)
+        else:
+            low, high = shown(min(column)), shown(max(column))
+            words = (
+                f"{decision} {low}"
+                if low == high
+                else f"{decision} from {low} to {high}"
+            )
+            (shifts if low != high else same).append(words)
+    text = (
+        f"By {name}: {', '.join(shifts)}."
+        if shifts
+        else f"For each {name} the model chooses the same."
+    )
+    if same and shifts:
+        text += f" The same for all: {', '.join(same)}."
+    moving = _most_moved(found, rows)
+    numeric = not isinstance(found.optimizer.named_space.contexts[name], Category)
+    parts = [tag("h3", name), tag("p", text)]
+    if moving is not None and numeric and len(rows) > 1:
+        without = float(found.best.x[moving].iloc[0])
+        parts.append(
+            figure(
+                lambda ax: plot_policy(
+                    rows[[name]],
+                    rows[list(decisions)],
+                    ax,
+                    column=name,
+                    decision=moving,
+                    without=without,
+                ),
+                f"{moving} by {name}; the dashed line is the recommended decision, "
+                f"for which {name} need not be known.",
+            )
+        )
+    head = [str(column) for column in rows.columns]
+    return joined(*parts, table(head, rows.to_numpy().tolist()))
+
+
+def _most_moved(found: Findings, rows: pd.DataFrame) -> str | None:
+    """The number among the decisions that moves most, in widths of its bounds."""
+    moves = {}
+    for decision, variable in found.optimizer.named_space.decisions.items():
+        if not isinstance(variable, Category):
+            numbers = variable.encode(rows[decision].tolist(), lambda i: "a decision")
+            low, high = variable.bounds
+            moves[decision] = (numbers.max() - numbers.min()).item() / (high - low)
+    most = max(moves, key=lambda name: moves[name], default=None)
+    return most if most is not None and moves[most] > 0.0 else None
+
 
 _SECTIONS = {
     "decision": ("What to do", decision_section),

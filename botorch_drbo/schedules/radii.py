@@ -16,7 +16,7 @@ from botorch.exceptions.errors import InputDataError
 from torch import Tensor
 
 from botorch_drbo._validation import check_flag, did_you_mean, is_number
-from botorch_drbo.codec.tags import storable
+from botorch_drbo.codec.objects import storable
 from botorch_drbo.contexts.sources import effective_size, weighted_variance
 from botorch_drbo.problem.round import ColumnRadii, checked
 

@@ -14,8 +14,7 @@ from botorch.exceptions.errors import InputDataError
 from torch import Tensor
 
 from botorch_drbo._validation import is_finite_number
-from botorch_drbo.codec.objects import FunctionName
-from botorch_drbo.codec.tags import storable
+from botorch_drbo.codec.objects import FunctionName, storable
 from botorch_drbo.problem.equalities import Equalities, contradiction, in_units
 from botorch_drbo.space.variables import Category, Variable
 

@@ -10,8 +10,7 @@ import torch
 from botorch.exceptions.errors import InputDataError
 from torch import Tensor
 
-from botorch_drbo.codec.objects import FunctionName
-from botorch_drbo.codec.tags import storable
+from botorch_drbo.codec.objects import FunctionName, storable
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.problem import SearchSpace
 from botorch_drbo.problem.feasible import sample

@@ -13,7 +13,7 @@ from botorch.exceptions.errors import InputDataError
 from torch import Tensor
 
 from botorch_drbo._validation import did_you_mean, is_finite_number, rounding
-from botorch_drbo.codec.tags import storable
+from botorch_drbo.codec.objects import storable
 
 Cell = Callable[[int], str]
 """Names the place of a value in a column, for error messages."""

@@ -28,7 +28,7 @@ from torch import Tensor
 from torch.nn.functional import one_hot
 
 from botorch_drbo._validation import check_options
-from botorch_drbo.codec.tags import storable
+from botorch_drbo.codec.objects import storable
 from botorch_drbo.problem.search_space import Categories
 
 

@@ -18,9 +18,8 @@ from torch import Tensor
 import botorch_drbo
 from botorch_drbo import Category, Integer, LinearConstraint, Log, Ordinal, Space
 from botorch_drbo.ambiguity import AmbiguitySet, TotalVariation
-from botorch_drbo.codec import decode, encode, register
-from botorch_drbo.codec import tags as tags_module
-from botorch_drbo.codec.tags import tag_of
+from botorch_drbo.codec import decode, encode, objects, register
+from botorch_drbo.codec.objects import tag_of
 from botorch_drbo.policies import ConfidenceWidth
 from botorch_drbo.schedules import Constant, Schedule
 from botorch_drbo.schedules.radii import Rule
@@ -151,7 +150,7 @@ def test_a_class_that_cannot_be_found_again_is_refused_when_it_is_stored() -> No
         again = register(made_in_a_function())  # as a cell of a notebook run twice
         assert type(trip(hidden(2.0))) is again
     finally:
-        del tags_module._REGISTERED[tag_of(hidden)]
+        del objects._REGISTERED[tag_of(hidden)]
 
 
 def test_a_class_of_ours_may_move_between_modules(monkeypatch: Any) -> None:
@@ -182,7 +181,7 @@ def test_two_of_our_classes_have_two_names() -> None:
         node.name: {b.id for b in node.bases if isinstance(b, ast.Name)}
         for node in classes
     }
-    names = {kind.__name__ for kind in tags_module._BASES}
+    names = {kind.__name__ for kind in objects._BASES}
     while found := {n for n, b in bases.items() if b & names} - names:
         names |= found
     storable = [

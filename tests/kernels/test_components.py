@@ -24,11 +24,11 @@ from torch import Tensor
 
 from botorch_drbo.kernels.components import (
     KernelComponent,
+    RationalQuadratic,
     StationaryFactor,
     curvature_at_zero,
     kernel_components,
 )
-from botorch_drbo.kernels.correlations import RationalQuadratic
 from tests.models import set_hyperparameters
 
 KERNELS = {

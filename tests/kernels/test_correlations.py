@@ -8,7 +8,7 @@ import pytest
 import torch
 from gpytorch.kernels import MaternKernel, RBFKernel, RQKernel
 
-from botorch_drbo.kernels.correlations import (
+from botorch_drbo.kernels.components import (
     RationalQuadratic,
     correlation,
     correlation_and_slope,

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from botorch_drbo import NamedOptimizer, RobustOptimizer, Space
 from botorch_drbo.ambiguity import AmbiguitySet, TotalVariation
-from botorch_drbo.codec.tags import storable
+from botorch_drbo.codec.objects import storable
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.objectives import Objective, RobustSatisficing, UncertaintyObjective
 from botorch_drbo.policies.bounds import ConfidenceBound
