@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Generic, Protocol, TypeVar, final
+from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar, final
 
 import torch
 from botorch.exceptions.errors import InputDataError
@@ -14,6 +14,7 @@ from botorch_drbo._validation import check_count, did_you_mean
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.execution.attempt import Outcome, Raised
 from botorch_drbo.execution.engine import Executor, in_parallel
+from botorch_drbo.optimizer.optimizer import Optimizer
 from botorch_drbo.optimizer.translation import Table
 from botorch_drbo.problem.round import RoundRadius
 from botorch_drbo.space import NamedRecommendation
@@ -23,37 +24,11 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-class Asked(Protocol):
-    """What a group needs of its optimizer, which is a ``NamedOptimizer``."""
-
-    @property
-    def history(self) -> pd.DataFrame:
-        """The observations, the outcome last."""
-        ...
-
-    def ask(
-        self,
-        q: int = 1,
-        *,
-        context_set: ContextSet | None = None,
-        radius: RoundRadius | None = None,
-        context: Table | None = None,
-    ) -> pd.DataFrame:
-        """Propose the next decisions."""
-        ...
-
-    def recommend(
-        self,
-        *,
-        context_set: ContextSet | None = None,
-        radius: RoundRadius | None = None,
-        context: Table | None = None,
-    ) -> NamedRecommendation:
-        """The decision to implement now."""
-        ...
-
-
-Optimizer = TypeVar("Optimizer", bound=Asked)
+NamedLoop: TypeAlias = Optimizer[
+    Table, "pd.DataFrame", "pd.DataFrame", NamedRecommendation, "pd.DataFrame"
+]
+"""What a group needs: the loop of a ``NamedOptimizer``, whose module knows groups."""
+OfGroup = TypeVar("OfGroup", bound=NamedLoop)
 _FEWEST = 2  # rows with an outcome: one says nothing of what makes a difference
 
 
@@ -69,7 +44,7 @@ class GroupDecisions:
 
 
 @final
-class Groups(Generic[Optimizer]):
+class Groups(Generic[OfGroup]):
     """The problems of a table that has one in each group of rows.
 
     ``NamedOptimizer.from_dataframe(..., group="sku")`` makes it. Each group has its own
@@ -78,7 +53,7 @@ class Groups(Generic[Optimizer]):
     """
 
     def __init__(
-        self, df: pd.DataFrame, column: str, make: Callable[[pd.DataFrame], Optimizer]
+        self, df: pd.DataFrame, column: str, make: Callable[[pd.DataFrame], OfGroup]
     ) -> None:
         if not hasattr(df, "columns") or not hasattr(df, "loc"):
             raise InputDataError(f"`df` must be a DataFrame, got {type(df).__name__}.")
@@ -111,7 +86,7 @@ class Groups(Generic[Optimizer]):
         """Their names, in the order of the table."""
         return iter(self._rows)
 
-    def __getitem__(self, name: Hashable) -> Optimizer:
+    def __getitem__(self, name: Hashable) -> OfGroup:
         """A new optimizer that knows the rows of one group."""
         if name not in self._rows:
             near = did_you_mean(str(name), map(str, self._rows))
@@ -156,7 +131,7 @@ class Groups(Generic[Optimizer]):
 
     def _each(
         self,
-        answer: Callable[[Optimizer], pd.DataFrame],
+        answer: Callable[[OfGroup], pd.DataFrame],
         parallel: int,
         executor: Executor | None,
         callback: Callable[[Hashable], object] | None,
@@ -191,13 +166,13 @@ class Groups(Generic[Optimizer]):
 
 
 @dataclass(frozen=True)
-class _Work(Generic[Optimizer]):
+class _Work(Generic[OfGroup]):
     """What is done with the rows of a group, in whichever process."""
 
     # Makes the optimizer of rows.
-    make: Callable[[pd.DataFrame], Optimizer]
+    make: Callable[[pd.DataFrame], OfGroup]
     # What is asked of it.
-    answer: Callable[[Optimizer], pd.DataFrame]
+    answer: Callable[[OfGroup], pd.DataFrame]
     # Whether it shares the machine with others like it.
     one_thread: bool
 
@@ -210,7 +185,7 @@ class _Work(Generic[Optimizer]):
         return self.answer(opt)
 
 
-def check_outcomes(opt: Asked, num_rows: int) -> None:
+def check_outcomes(opt: NamedLoop, num_rows: int) -> None:
     """Refuse a group of which a model would learn nothing."""
     num = int(opt.history.iloc[:, -1].notna().sum())
     if num < _FEWEST:
@@ -237,7 +212,7 @@ def reason(failure: Raised) -> str:
 
 
 def _asked(
-    opt: Asked,
+    opt: NamedLoop,
     q: int,
     context_set: ContextSet | None,
     radius: RoundRadius | None,
@@ -247,7 +222,7 @@ def _asked(
 
 
 def _recommended(
-    opt: Asked,
+    opt: NamedLoop,
     context_set: ContextSet | None,
     radius: RoundRadius | None,
     context: Table | None,

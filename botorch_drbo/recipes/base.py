@@ -72,25 +72,25 @@ _ROUNDED_UP = 1.0 + 1e-6
 class Judge(Protocol):
     """What recommends, under the seed of the state."""
 
+    @abstractmethod
     def judging_surrogate(self) -> Surrogate:
         """The surrogate of the model that evaluates recommendations."""
-        ...
 
+    @abstractmethod
     def recommendation(
         self, state: FittedState, candidates: Tensor | None
     ) -> Recommendation:
         """Recommend a decision, a row of the list."""
-        ...
 
+    @abstractmethod
     def decision(
         self, model: Model, constraints: Model | None, state: FittedState
     ) -> Tensor:
         """Recommend ``d_x`` by models that are fitted."""
-        ...
 
+    @abstractmethod
     def hard_contexts(self, state: FittedState, x: Tensor) -> Tensor:
         """Choose a context for each decision, ``q x d_x`` to ``q x d_c``."""
-        ...
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -213,7 +213,7 @@ class Recipe(ABC):
             self.check_has_outcomes(state.history)
         space = state.space
         check_count(q, "q")
-        if X_pending is not None and X_pending.shape[0] == 0:
+        if X_pending is not None and not len(X_pending):
             X_pending = None
         if X_pending is not None:
             check_inside(X_pending, space.bounds, "X_pending", "bounds")
