@@ -41,7 +41,7 @@ _MOST_GUIDES = 5
 # The page that explains what a package is about.
 GUIDES = {
     "acquisition": "botorch",
-    "acquisition.options": "botorch",
+    "acquisition.inputs": "botorch",
     "adversaries": "methods",
     "ambiguity": "methods",
     "calibrate": "radius",

@@ -9,25 +9,25 @@ from __future__ import annotations
 
 READS = {
     # Worst cases of ambiguity sets.
-    "ambiguity/simplex.py:check_simplex": (
+    "ambiguity/numerics.py:check_simplex": (
         "Check of the user's weights, once for each tensor of weights."
     ),
-    "ambiguity/_transport_plans.py:assignment_at_zero": (
+    "ambiguity/_transport.py:assignment_at_zero": (
         "Size of a list: the ties of the first cutting plane."
     ),
-    "ambiguity/_transport_plans.py:assignment_at_infinity": (
+    "ambiguity/_transport.py:assignment_at_infinity": (
         "Size of a list: the ties of the last cutting plane."
     ),
-    "ambiguity/_transport_plans.py:largest_slope": (
+    "ambiguity/_transport.py:largest_slope": (
         "Size of a list: the atoms that carry weight."
     ),
-    "ambiguity/_line.py:of": (
+    "ambiguity/_transport.py:of": (
         "Branch: whether the distances are those of a line, once per solve."
     ),
-    "ambiguity/_transport_plans.py:moved": (
+    "ambiguity/_transport.py:moved": (
         "Size of a list: the atoms that no line settles, once per cutting plane."
     ),
-    "ambiguity/_transport_plans.py:replace": (
+    "ambiguity/_transport.py:replace": (
         "Size of a list: the rows that are unsolved, once per cutting plane."
     ),
     "ambiguity/wasserstein.py:solve": (
@@ -47,7 +47,7 @@ READS = {
     "ambiguity/_kernel_ball.py:_num_columns": (
         "Size: to how many columns the coarse problem is cut."
     ),
-    "ambiguity/roots.py:increasing_root": (
+    "ambiguity/numerics.py:increasing_root": (
         "End of a loop: whether every row's root is found, at every sixth step."
     ),
     "ambiguity/_active_set.py:pivot": (
@@ -70,7 +70,7 @@ READS = {
         "Branch: whether any decision misses the target without a shift."
     ),
     # Posterior views: GPyTorch's kernels and factorisations.
-    "posterior/gpytorch_settings.py:__torch_function__": (
+    "posterior/blocks.py:__torch_function__": (
         "GPyTorch's own: checks of Cholesky factors, and which inputs are equal."
     ),
     "posterior/exact.py:_block": "GPyTorch's kernels: which inputs are equal.",
@@ -80,11 +80,9 @@ READS = {
     "posterior/generic.py:joint_moments": (
         "GPyTorch's own: checks of a posterior's Cholesky factor."
     ),
-    "posterior/autograd_slopes.py:_gradient": (
-        "GPyTorch's own, behind its matrix products."
-    ),
+    "posterior/view.py:_gradient": ("GPyTorch's own, behind its matrix products."),
     # Acquisition functions.
-    "acquisition/log_expected_improvement.py:_utility": (
+    "acquisition/expected_improvement.py:_utility": (
         "BoTorch's smoothed maximum: whether an improvement is infinite."
     ),
     "outside": "GPyTorch's and BoTorch's own, in the backward pass.",
@@ -92,7 +90,7 @@ READS = {
 """File and function -> the reason."""
 
 READS_ON_CUDA = {
-    "lipschitz/climb.py:trust_region_step": (
+    "lipschitz/sampled.py:trust_region_step": (
         "The status of an eigendecomposition, at each step."
     ),
 }

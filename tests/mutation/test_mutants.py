@@ -76,7 +76,7 @@ SCRIPT = """
 import sys, torch
 from tests.mutation.forked import run
 test = sys.argv[1] + "::test_it"
-path, plain = "randomness.py", open("botorch_drbo/sampling.py").read()
+path, plain = "sampling.py", open("botorch_drbo/sampling.py").read()
 for more in ("", "FAULT = 1", "FAULT = 2", "FAULT =", "raise ValueError"):
     outcome, by = run(path, plain + more, [test], {test: -1.9}, limit=60)
     print(outcome.name, by)
