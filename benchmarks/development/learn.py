@@ -22,8 +22,7 @@ from benchmarks.run.world import World
 from benchmarks.study.cases import HALVES, INITIAL, check_names
 from benchmarks.study.play import play
 from botorch_drbo.problem import History
-from botorch_drbo.recipes import Recipe, make_recipe
-from botorch_drbo.recipes.model_based import ModelBasedRecipe
+from botorch_drbo.recipes import Recipe, fitted_state, make_recipe
 from botorch_drbo.sampling import derive_seed
 
 CHECKPOINTS = (10, 15, 30, 60)
@@ -233,16 +232,14 @@ def remembered_fit() -> Iterator[RememberedFit]:
 
     A fit is a function of the data alone, so nothing but the time is another.
     """
-    memory, fit = RememberedFit(), ModelBasedRecipe.fitted
+    memory, fit = RememberedFit(), fitted_state.fit_outcomes
 
-    def fitted(
-        self: ModelBasedRecipe, history: History, *args: Any, **kwargs: Any
-    ) -> Model:
+    def fitted(history: History, *args: Any, **kwargs: Any) -> Model:
         model = memory.known(history)
         if model is None:
-            model = fit(self, history, *args, **kwargs)
+            model = fit(history, *args, **kwargs)
             memory.keep(history, model)
         return model
 
-    with patch.object(ModelBasedRecipe, "fitted", fitted):
+    with patch.object(fitted_state, "fit_outcomes", fitted):
         yield memory

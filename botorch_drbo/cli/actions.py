@@ -27,9 +27,10 @@ from botorch_drbo.cli.answers import (
     rounding_of,
     with_decisions_in_digits,
 )
-from botorch_drbo.cli.columns import NAME, Options, parse_at, parse_shift
+from botorch_drbo.cli.columns import parse_at, parse_shift
 from botorch_drbo.cli.csv_file import CsvFile, as_values, in_digits, lines_of
 from botorch_drbo.cli.init import written
+from botorch_drbo.cli.options import NAME, Options
 from botorch_drbo.cli.problem import Problem, check_column
 from botorch_drbo.cli.terminal import answer, say, show
 from botorch_drbo.execution.attempt import Outcome, Raised

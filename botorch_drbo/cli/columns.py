@@ -1,18 +1,15 @@
-"""Variables and options as they are written on a command line."""
+"""Variables as they are written on a command line."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from decimal import Decimal
-from pathlib import Path
-from typing import Annotated
 
-import typer
 from botorch.exceptions.errors import InputDataError
 
 from botorch_drbo._validation import did_you_mean
+from botorch_drbo.cli.options import HELP
 from botorch_drbo.space import (
     Category,
     Continuous,
@@ -22,182 +19,6 @@ from botorch_drbo.space import (
     Ordinal,
     Variable,
 )
-
-NAME = "problem.toml"
-"""The file that says which column is what."""
-HELP = (
-    "NAME=LOW:HIGH for a number, NAME=LOW:HIGH:int, NAME=LOW:HIGH:log, NAME=A,B,C for "
-    "a category, NAME=1,2,5:ordinal for numbers of which only these may be taken."
-)
-# Repeated here, and compared in a test: to import them takes seconds.
-SURROGATES = "botorch, matern, matern32, rbf, hyperparameters, kernels, ensemble"
-DEFAULT_SURROGATE = "ensemble"
-LEVEL = 0.9
-WEIGHT = "weight"
-"""The column of a forecast that says how likely a context is."""
-STATUS = "status"
-"""The column that says which trials have failed, if no other is named."""
-ALGORITHM = "wdrbo_exact"
-"""The recipe if none is named."""
-
-Data = Annotated[
-    Path, typer.Argument(help="The CSV file, with the names of the columns first.")
-]
-Decisions = Annotated[
-    list[str] | None,
-    typer.Option("--decisions", help=f"Columns that you choose. {HELP}"),
-]
-Contexts = Annotated[
-    list[str] | None,
-    typer.Option("--contexts", help="Columns that you observe, in the same form."),
-]
-Outcome = Annotated[
-    str | None, typer.Option("--outcome", help="The column to optimise.")
-]
-Minimize = Annotated[
-    bool | None,
-    typer.Option(
-        "--minimize/--maximize",
-        help="Low outcomes are good (costs), or high ones, the default.",
-        show_default=False,
-    ),
-]
-Limits = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--limit",
-        help="A limit on a measured column, such as 'runoff <= 9'. May be repeated.",
-    ),
-]
-Constraints = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--constraint",
-        help="A constraint on decisions, such as 'price + 2*stock <= 100' or "
-        "'sand + lime = 1'. May be repeated.",
-    ),
-]
-Json = Annotated[
-    bool,
-    typer.Option("--json", help="Print one JSON document on stdout, nothing else."),
-]
-Forecast = Annotated[
-    Path | None,
-    typer.Option(
-        "--forecast",
-        help="A CSV file of possible contexts, instead of those seen so far; with a "
-        f"column `{WEIGHT}` if they are not equally likely.",
-    ),
-]
-Radius = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--radius",
-        help="How far the contexts may shift: NAME=SIZE for each, in "
-        "its unit (for a category, the share that may change); or one number in "
-        "widths of the bounds, `spread` or `sd`.",
-    ),
-]
-Known = Annotated[
-    list[str] | None,
-    typer.Option("--known", help="A known part of the next context: NAME=VALUE."),
-]
-Overwrite = Annotated[
-    bool, typer.Option("--overwrite", help="Replace an existing file.")
-]
-Group = Annotated[
-    str | None,
-    typer.Option(
-        "--group",
-        help="The column that says to which group a row belongs, such as a product: "
-        "each group is a separate problem.",
-    ),
-]
-Workers = Annotated[
-    int | None,
-    typer.Option(
-        "--workers", min=1, help="With --group: processes on this machine (default 1)."
-    ),
-]
-Dask = Annotated[
-    str | None,
-    typer.Option(
-        "--dask", help="With --group: the address of a dask scheduler, tcp://HOST:PORT."
-    ),
-]
-Level = Annotated[
-    float | None,
-    typer.Option(
-        "--level",
-        help="The level of the intervals, between 0 and 1.",
-        show_default=str(LEVEL),
-    ),
-]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Options:
-    """The options that all commands on a problem have; None: not given.
-
-    A given option overrides ``problem.toml``.
-    """
-
-    data: Data
-    problem: Annotated[
-        Path | None,
-        typer.Option(
-            "--problem",
-            help="A file with the roles of the columns, as written by `init`. Default: "
-            "problem.toml next to DATA, if no columns are named.",
-        ),
-    ] = None
-    decisions: Decisions = None
-    contexts: Contexts = None
-    outcome: Outcome = None
-    minimize: Minimize = None
-    algorithm: Annotated[
-        str | None,
-        typer.Option("--algorithm", help=f"The recipe (default {ALGORITHM})."),
-    ] = None
-    surrogate: Annotated[
-        str | None,
-        typer.Option(
-            "--surrogate",
-            help=f"The model of the outcome: one of {SURROGATES}. Default: that of "
-            f"the recipe, or {DEFAULT_SURROGATE}.",
-        ),
-    ] = None
-    constraint: Constraints = None
-    limit: Limits = None
-    feasibility: Annotated[
-        float | None,
-        typer.Option(
-            "--feasibility",
-            help="The probability with which all limits must hold (default 0.95).",
-        ),
-    ] = None
-    half_life: Annotated[
-        float | None,
-        typer.Option(
-            "--half-life",
-            help="The number of further rows after which the weight of a context is "
-            "halved, for contexts that drift. Default: equal weights.",
-        ),
-    ] = None
-    radius: Radius = None
-    status: Annotated[
-        str | None,
-        typer.Option(
-            "--status",
-            help="The column that contains `failed` if an outcome will never come "
-            f"(default `{STATUS}`, if it exists).",
-        ),
-    ] = None
-    seed: Annotated[
-        int, typer.Option("--seed", min=0, help="The seed of all random draws.")
-    ] = 0
-    json: Json = False
-
 
 _SIZE = r"(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?"
 _NUMBER = re.compile(f"[+-]?{_SIZE}", re.IGNORECASE | re.ASCII)

@@ -22,7 +22,7 @@ import typer
 from typer.core import TyperCommand
 
 import botorch_drbo
-from botorch_drbo.cli.columns import (
+from botorch_drbo.cli.options import (
     NAME,
     Contexts,
     Dask,

@@ -15,14 +15,9 @@ from itertools import pairwise
 import typer
 from botorch.exceptions.errors import InputDataError
 
-from botorch_drbo.cli.columns import (
-    STATUS,
-    as_decimal,
-    as_number,
-    parse_limits,
-    parse_variable,
-)
+from botorch_drbo.cli.columns import as_decimal, as_number, parse_limits, parse_variable
 from botorch_drbo.cli.csv_file import CsvFile, lines_of
+from botorch_drbo.cli.options import STATUS
 from botorch_drbo.cli.problem import Toml, as_comment, as_key, as_toml, check_column
 from botorch_drbo.recommendation.moved_contexts import moved_contexts, moved_words
 from botorch_drbo.space import (

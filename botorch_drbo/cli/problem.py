@@ -18,11 +18,6 @@ from botorch.exceptions.warnings import BotorchWarning
 
 from botorch_drbo._validation import did_you_mean, is_number
 from botorch_drbo.cli.columns import (
-    ALGORITHM,
-    NAME,
-    STATUS,
-    WEIGHT,
-    Options,
     as_number,
     parse_constraint,
     parse_known,
@@ -31,6 +26,7 @@ from botorch_drbo.cli.columns import (
     parse_variable,
 )
 from botorch_drbo.cli.csv_file import CsvFile, lines_of
+from botorch_drbo.cli.options import ALGORITHM, NAME, STATUS, WEIGHT, Options
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.optimizer import NamedOptimizer
 from botorch_drbo.problem.round import RoundRadius, in_widths, in_words

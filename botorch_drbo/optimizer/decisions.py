@@ -255,6 +255,7 @@ def checked(run: Run, asked: ContextSet | None) -> ModelCheck:
     """What ``recommended`` says of its model, in the user's sign."""
     configuration, history = run.configuration, run.ledger.history
     algorithm, state = configuration.algorithm, run.state(Purpose.RECOMMENDATION)
+    algorithm.check_has_outcomes(history)
     asked = asked or algorithm.options.get("reference")
     if asked is None:
         asked = ContextSet(history.contexts if len(history.contexts) else history.C)

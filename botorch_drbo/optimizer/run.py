@@ -30,7 +30,7 @@ from botorch_drbo.optimizer.journal import (
     read_state,
 )
 from botorch_drbo.optimizer.ledger import Change, Ledger
-from botorch_drbo.problem import History
+from botorch_drbo.problem import History, Round
 from botorch_drbo.recipes.fitted_state import FittedState
 from botorch_drbo.recipes.options import NO_FUNCTIONS, OwnFunctions
 from botorch_drbo.sampling import derive_seed
@@ -92,6 +92,10 @@ class Run:
             try:
                 event = read_event(record, number)
                 if isinstance(event, Ask):
+                    if not isinstance(event.this_round, Round):
+                        raise InputDataError(
+                            f"`this_round` is a {type(event.this_round).__name__}."
+                        )
                     known = event.this_round.within(run.configuration.space)
                     event = replace(event, this_round=known)
                 run.accept(run.ledger.change(event.within(run.configuration)))

@@ -212,6 +212,33 @@ class PhasedUncertaintySampling(DelegatingRecipe):
     ``gp_ucb``, and the context is noise to it. Recommendations are those of ``gp_ucb``
     on the same history: best posterior mean, all outcomes used, the discarded decisions
     not excluded (give ``recommend`` the survivors as candidates to exclude them).
+
+    Args:
+        num_decisions: The number of Sobol points used if there is no list.
+        confidence_width: ``w``, the ``ConfidenceWidth`` of the paper, or None for the
+            non-adaptive one. It multiplies ``sigma`` and corresponds to the square root
+            of ``beta``.
+        delta: The probability of failure of the non-adaptive width, between 0 and 1.
+        norm_bound: ``B`` of the non-adaptive width, in units of ``y``, for the kernel
+            scaled to at most 1; None for a guess.
+        model: A function that makes the model, as for the other recipes: a
+            ``SingleTaskGP`` with inferred noise, whose kernel, mean and noise are used
+            in the next episode.
+
+    Raises:
+        InputDataError: An option outside its range.
+
+    Example:
+        >>> unit = torch.tensor([[0.0], [1.0]]).double()
+        >>> space = SearchSpace(unit, unit)
+        >>> X = torch.linspace(0.0, 1.0, 7).double().unsqueeze(-1)  # 1 + 2 + 4
+        >>> history = History(X=X, C=X, Y=-(X - 0.3).square(), contexts=X)
+        >>> recipe = PhasedUncertaintySampling(num_decisions=64)
+        >>> recipe.propose(history, space, q=8).shape  # all of episode 4
+        torch.Size([8, 1])
+        >>> state = recipe.state(history, space)
+        >>> state.episode, state.remaining, len(state.survivors) <= 64
+        (4, 8, True)
     """
 
     name: ClassVar[str] = "phased_gp_us"
@@ -221,15 +248,9 @@ class PhasedUncertaintySampling(DelegatingRecipe):
     may_repeat: ClassVar[bool] = True
     recommender: ClassVar[RobustRecipe] = TABLE["gp_ucb"]
 
-    # The number of Sobol points used if there is no list.
     num_decisions: int = 1024
-    # ``w``, the ``ConfidenceWidth`` of the paper, or None for the non-adaptive one. It
-    # multiplies ``sigma`` and corresponds to the square root of ``beta``.
     confidence_width: float | ConfidenceWidth | None = 3.0
-    # The probability of failure of the non-adaptive width, between 0 and 1.
     delta: float = 0.1
-    # ``B`` of the non-adaptive width, in units of ``y``, for the kernel scaled to at
-    # most 1; None for a guess.
     norm_bound: float | None = None
 
     def __post_init__(self) -> None:

@@ -18,9 +18,21 @@ from botorch_drbo.search.candidates import best_rows, redrawn
 @final
 @dataclass(frozen=True, kw_only=True, eq=False)
 class RandomSearch(DelegatingRecipe):
-    """``random``: decisions drawn uniformly from the box, or from the list.
+    r"""``random``: decisions drawn uniformly from the box, or from the list.
 
     It needs no data. Its recommendation is that of ``erbo`` on the same history.
+
+    Args:
+        feasibility: The probability with which a recommendation must meet outcome
+            constraints.
+
+    Example:
+        >>> from botorch_drbo.problem import History, SearchSpace
+        >>> unit = torch.tensor([[0.0], [1.0]]).double()
+        >>> nothing = torch.empty(0, 1).double()
+        >>> history = History(X=nothing, C=nothing, Y=nothing, contexts=nothing)
+        >>> RandomSearch().propose(history, SearchSpace(unit, unit), q=3).shape
+        torch.Size([3, 1])
     """
 
     name: ClassVar[str] = "random"
@@ -28,7 +40,6 @@ class RandomSearch(DelegatingRecipe):
     takes_constraints: ClassVar[bool] = True
     recommender: ClassVar[RobustRecipe] = TABLE["erbo"]
 
-    # The probability with which a recommendation must meet outcome constraints.
     feasibility: float = 0.95
 
     def _propose(

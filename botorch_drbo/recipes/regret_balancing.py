@@ -136,6 +136,50 @@ class RegretBalancing(ModelBasedRecipe):
     hyperparameters are fitted to these, once, and then fixed; it is better to pass them
     (``hyperparameters``, with a prior mean of zero). This recipe treats the context as
     noise, like ``gp_ucb``. Pass the action set of a round to ``ask(actions=...)``.
+
+    Args:
+        horizon: ``T``, the number of plays, without the design.
+        reward_range: The outcomes, to be maximised, that correspond to the rewards 0
+            and 1; the map between them is affine. (With ``maximize=False`` of the
+            optimizer this is the range of minus ``y``.)
+        delta: The probability of failure, between 0 and 1.
+        beta: The squared width of the plain confidence bound, BoTorch's convention: a
+            number, or a schedule in the number of outcomes of the base.
+        norm_bound: The norm of the outcome in the space of the kernel without its
+            outputscale, in the units of y. The width is then Lemma 1's, and ``beta``
+            is not used. None for ``beta``.
+        misspecifications: The guesses, on the scale of the rewards, largest first;
+            None for the paper's.
+        num_design: The number of outcomes in the initial design; None for ``2 * (d_x +
+            1)``, the optimizer's default. Pass the same number to both.
+        elimination_constant: ``c``: with a larger value guesses are eliminated later.
+        noise_ratio: The paper's :math:`\lambda`: the noise variance over the prior
+            variance, with which the bases compute their posteriors, their bounds and
+            :math:`\gamma`. It need not be the real noise. A larger one makes
+            :math:`\gamma` smaller, hence more guesses and a smaller enlargement. None
+            for that of the model. The recommendation uses the model itself.
+
+    Raises:
+        InputDataError: An option outside its range.
+        UnsupportedError: A ``model``: the bounds are those of a Gaussian kernel.
+
+    Example:
+        >>> import torch
+        >>> from botorch_drbo.surrogate import FixedHyperparameters
+        >>> X, C = torch.rand(7, 1).double(), torch.rand(7, 1).double()
+        >>> history = History(X=X, C=C, Y=X * (1 - X), contexts=C)
+        >>> unit = torch.tensor([[0.0], [1.0]]).double()
+        >>> prior = FixedHyperparameters(lengthscale=0.2, noise_variance=0.01)
+        >>> recipe = RegretBalancing(
+        ...     hyperparameters=prior, num_design=4, misspecifications=(0.3, 0.1, 0.0)
+        ... )
+        >>> actions = torch.rand(20, 1).double()
+        >>> recipe.propose(history, SearchSpace(unit, unit), candidates=actions).shape
+        torch.Size([1, 1])
+        >>> recipe.state(history, SearchSpace(unit, unit)).played
+        (0, 1, 2)
+
+    [Bogunovic2021misspecified]_, Algorithm 3, after [Pacchiano2020balancing]_.
     """
 
     name: ClassVar[str] = "regret_balancing"
@@ -143,33 +187,14 @@ class RegretBalancing(ModelBasedRecipe):
     needs_box: ClassVar[bool] = True
     uses_contexts: ClassVar[bool] = False
 
-    # ``T``, the number of plays, without the design.
     horizon: int = 300
-    # The outcomes, to be maximised, that correspond to the rewards 0 and 1; the map
-    # between them is affine. (With ``maximize=False`` of the optimizer this is the
-    # range of minus ``y``.)
     reward_range: tuple[float, float] = (0.0, 1.0)
-    # The probability of failure, between 0 and 1.
     delta: float = 0.1
-    # The squared width of the plain confidence bound, BoTorch's convention: a number,
-    # or a schedule in the number of outcomes of the base.
     beta: Schedule | float = 2.25
-    # The norm of the outcome in the space of the kernel without its outputscale, in the
-    # units of y. The width is then Lemma 1's, and ``beta`` is not used. None for
-    # ``beta``.
     norm_bound: float | None = None
-    # The guesses, on the scale of the rewards, largest first; None for the paper's.
     misspecifications: tuple[float, ...] | None = None
-    # The number of outcomes in the initial design; None for ``2 * (d_x + 1)``, the
-    # optimizer's default. Pass the same number to both.
     num_design: int | None = None
-    # ``c``: with a larger value guesses are eliminated later.
     elimination_constant: float = 1.5
-    # The paper's :math:`\lambda`: the noise variance over the prior variance, with
-    # which the bases compute their posteriors, their bounds and :math:`\gamma`. It need
-    # not be the real noise. A larger one makes :math:`\gamma` smaller, hence more
-    # guesses and a smaller enlargement. None for that of the model. The recommendation
-    # uses the model itself.
     noise_ratio: float | None = None
 
     def __post_init__(self) -> None:

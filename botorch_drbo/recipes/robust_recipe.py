@@ -158,27 +158,30 @@ class RobustRecipe(ModelBasedRecipe):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class DelegatingRecipe(Recipe):
-    """Recommendations are those of another recipe on the same history."""
+    r"""Recommendations are those of another recipe on the same history.
+
+    Args:
+        reference: The context distribution if it is known, for the recommendation.
+        half_life: After how many further contexts one counts half, for the
+            recommendation; None: nothing is forgotten. Outcomes are not.
+        surrogate: How outcomes are modelled, as for the other recipes.
+        hyperparameters: Those of the model if they are known: then nothing is fitted.
+        model: A function that makes the model, as for the other recipes.
+        num_restarts: Starting points of the gradient ascent of the recommendation.
+        raw_samples: Sobol points from which the starting points are picked.
+        max_iterations: L-BFGS-B iterations per ascent.
+    """
 
     recommender: ClassVar[RobustRecipe]
     """The other recipe, with its defaults."""
 
-    # The context distribution if it is known, for the recommendation.
     reference: ContextSet | None = None
-    # After how many further contexts one counts half, for the recommendation; None:
-    # nothing is forgotten. Outcomes are not.
     half_life: float | None = None
-    # How outcomes are modelled, as for the other recipes.
     surrogate: Surrogate | str | ModelMaker | None = None
-    # Those of the model if they are known: then nothing is fitted.
     hyperparameters: FixedHyperparameters | None = None
-    # A function that makes the model, as for the other recipes.
     model: ModelMaker | None = None
-    # Starting points of the gradient ascent of the recommendation.
     num_restarts: int = 10
-    # Sobol points from which the starting points are picked.
     raw_samples: int = 1024
-    # L-BFGS-B iterations per ascent.
     max_iterations: int = 200
 
     def __post_init__(self) -> None:

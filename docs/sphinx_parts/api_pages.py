@@ -109,6 +109,9 @@ def write() -> None:
                 )
 
 
+_CONSTRUCTORS = ("RobustOptimizer", "NamedOptimizer")  # of one class without a page
+
+
 def class_page(module: str, name: str, kind: type) -> str:
     r"""The page of a class.
 
@@ -124,6 +127,8 @@ def class_page(module: str, name: str, kind: type) -> str:
     options.append(f"   :members: {_ONLY.get(name, '')}".rstrip())
     if name in _NOT:
         options.append(f"   :exclude-members: {_NOT[name]}")
+    if name in _CONSTRUCTORS:
+        options.append("   :inherited-members:")
     described = [name, "=" * len(name), ""]
     described += [f".. autoclass:: {module}.{name}", *options, ""]
     return "\n".join([*described, *used(module, name)])
@@ -159,7 +164,9 @@ def _methods(kind: type) -> list[str]:
     places = _class_names()
     rows = {}
     for base in reversed(kind.__mro__):
-        if base not in places:
+        inherited = kind.__name__ in _CONSTRUCTORS and base is not object
+        place = places.get(base, places[kind] if inherited else None)
+        if place is None:
             continue
         for name, member in vars(base).items():
             called = isinstance(member, (property, classmethod, staticmethod))
@@ -167,7 +174,7 @@ def _methods(kind: type) -> list[str]:
                 continue
             said = first_sentence(getattr(kind, name)) or first_sentence(member)
             role = "attr" if isinstance(member, property) else "meth"
-            link = f":{role}:`{name} <{places[base]}.{name}>`"
+            link = f":{role}:`{name} <{place}.{name}>`"
             rows[name] = (link, said)
     if len(rows) < 2:
         return []

@@ -11,8 +11,9 @@ import torch
 from botorch.exceptions.errors import InputDataError
 from typer.testing import CliRunner
 
-from botorch_drbo.cli.columns import Options, parse_limits
+from botorch_drbo.cli.columns import parse_limits
 from botorch_drbo.cli.commands import app, in_shell
+from botorch_drbo.cli.options import Options
 from botorch_drbo.cli.problem import Problem
 
 ROWS = """price,temp,delay,profit,status

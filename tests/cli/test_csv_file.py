@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 from botorch.exceptions.errors import InputDataError
 
-from botorch_drbo.cli.columns import Options, parse_variable
+from botorch_drbo.cli.columns import parse_variable
 from botorch_drbo.cli.csv_file import CsvFile
+from botorch_drbo.cli.options import Options
 from botorch_drbo.cli.problem import Problem
 from botorch_drbo.space import Continuous, Integer
 

@@ -9,7 +9,7 @@ import sys
 from typer.testing import CliRunner
 
 from botorch_drbo import __version__
-from botorch_drbo.cli import actions, columns
+from botorch_drbo.cli import actions, options
 from botorch_drbo.cli.commands import app
 from botorch_drbo.recommendation.promise import LEVEL
 from botorch_drbo.surrogate import SURROGATES
@@ -40,9 +40,9 @@ def test_help_imports_nothing_slow() -> None:
 
 
 def test_words_that_stand_twice_are_the_same() -> None:
-    assert columns.SURROGATES.split(", ") == list(SURROGATES)
-    assert columns.DEFAULT_SURROGATE == DEFAULT_SURROGATE
-    assert columns.LEVEL == LEVEL
+    assert options.SURROGATES.split(", ") == list(SURROGATES)
+    assert options.DEFAULT_SURROGATE == DEFAULT_SURROGATE
+    assert options.LEVEL == LEVEL
 
 
 def test_each_command_has_an_action_with_its_parameters() -> None:

@@ -369,11 +369,11 @@ def test_bad_input_is_refused_before_a_model_is_fitted(
     class Fitted(Exception):
         pass
 
-    def fit(run: Any) -> Any:
+    def fit(recipe: Any, state: Any) -> Any:
         raise Fitted
 
     opt = optimizer()
-    monkeypatch.setattr(comparison, "fitted", fit)
+    monkeypatch.setattr(type(opt.algorithm), "judging_model", fit)
     with pytest.raises(InputDataError):
         opt.compare(**arguments)
     with pytest.raises(Fitted):

@@ -190,7 +190,7 @@ def test_state_survives_json(toy: Any, name: str, options: dict) -> None:
 def test_state_is_a_copy(toy: Any) -> None:
     opt = toy.make("random")
     toy.run(opt, 0, 2)
-    opt.state_dict()["events"][0]["x"][0][0] = 17.0
+    opt.state_dict()["events"][0]["x"]["tensor"][0][0] = 17.0
     opt.state_dict()["events"].clear()
     assert len(opt.state_dict()["events"]) == 4
 

@@ -132,16 +132,6 @@ def test_a_recipe_with_a_surrogate_of_its_own_keeps_it(name: str) -> None:
     assert recipe_from_dict(record).to_dict()["options"]["surrogate"] == own
 
 
-def test_a_record_from_before_means_botorch() -> None:
-    record = make_recipe("erbo").to_dict()
-    del record["options"]["surrogate"]
-    assert recipe_from_dict(record).options["surrogate"] == "botorch"
-    known = make_recipe("erbo", hyperparameters=FixedHyperparameters(0.3, 0.1))
-    record = known.to_dict()
-    del record["options"]["surrogate"]
-    assert recipe_from_dict(record).options["surrogate"] is None
-
-
 def made_by_hand(X: Tensor, Y: Tensor, Yvar: Tensor | None, bounds: Tensor) -> Model:
     return SingleTaskGP(X, Y)
 

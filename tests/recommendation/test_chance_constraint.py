@@ -31,6 +31,7 @@ from botorch_drbo.recommendation.best_decision import (
     incumbents,
 )
 from botorch_drbo.search.candidates import score
+from botorch_drbo.surrogate.fit import fit_constraints
 from tests.models import UNIT, known_model, uniform
 from tests.products import one_model
 
@@ -71,7 +72,8 @@ def grid(side: int = 41) -> Tensor:
 
 def chance(made: ModelBasedRecipe, data: History = HISTORY):
     model = made.fitted_model(data, SPACE)
-    return made._chance(None, made.state_of(model, data, SPACE, 0)), model
+    state = made.state_of(model, data, SPACE, 0)
+    return made._chance(fit_constraints(data, SPACE), state), model
 
 
 def test_the_recommendation_is_the_best_of_those_that_reach_the_level() -> None:
@@ -186,7 +188,7 @@ def test_a_search_starts_from_the_few_known_that_reach_the_level(
     data, space = few_samples(seed, limit)
     made = make_recipe("wdrbo_exact", num_restarts=2, raw_samples=8)
     state = made.state_of(made.fitted_model(data, space), data, space, 0)
-    constraint = made._chance(None, state)
+    constraint = made._chance(fit_constraints(data, space), state)
     known = torch.cat([data.X, sample(space, 8, 0)])
     reached = constraint.probability(known) >= constraint.aim
     assert reached.sum() == num

@@ -11,6 +11,7 @@ from botorch_drbo import ContextSet
 from botorch_drbo.ambiguity import ChiSquared, KullbackLeibler, TotalVariation
 from botorch_drbo.problem import History, SearchSpace
 from botorch_drbo.recipes import Recipe, make_recipe
+from botorch_drbo.recipes.fitted_state import FittedState
 from botorch_drbo.recipes.model_based import ModelBasedRecipe
 from botorch_drbo.surrogate import FixedHyperparameters
 from tests.products import robust_set
@@ -132,12 +133,13 @@ def test_contexts_that_are_complete_are_all_there_are(name: str) -> None:
     expected = least_expectation(scores, 12, scores.amin(-1)).item()
     assert best.worst_case_value == pytest.approx(expected, abs=1e-6)
     assert best.objective == pytest.approx(expected, abs=1e-6)
-    profile = one.robustness_profile(
-        history,
-        space,
+    profile = one.profiled(
+        FittedState(history, space),
         best.x,
-        ambiguity_set=TotalVariation(RADIUS),
+        other=None,
+        target=None,
         radii=torch.tensor([RADIUS]).double(),
+        ambiguity_set=TotalVariation(RADIUS),
     )
     assert profile.values.item() == pytest.approx(expected, abs=1e-6)
 

@@ -12,6 +12,7 @@ from botorch_drbo.adversaries import WorstCaseProblem
 from botorch_drbo.ambiguity import TotalVariation
 from botorch_drbo.problem import ConstraintData, History, SearchSpace
 from botorch_drbo.recipes import make_recipe
+from botorch_drbo.recipes.fitted_state import FittedState
 from botorch_drbo.recommendation.stability import (
     _most_dangerous,
     against_rivals,
@@ -120,8 +121,13 @@ def test_it_is_where_the_profiles_of_both_decisions_cross(name, options):
     assert at is not None and at.radius == options["radius"]
     assert at.until is not None and at.radius < at.until < at.searched
     radii = at.until * torch.tensor([0.9, 1.1], dtype=torch.double)
-    profile = recipe.robustness_profile(
-        data, space, best.x, other=at.rival, radii=radii
+    profile = recipe.profiled(
+        FittedState(data, space),
+        best.x,
+        other=at.rival,
+        target=None,
+        radii=radii,
+        ambiguity_set=None,
     )
     assert profile.falls_behind == pytest.approx(at.until, rel=0.05)
     assert (at.rival == data.X).all(-1).any()
