@@ -15,7 +15,7 @@ from benchmarks.development.truth import truth_of
 from benchmarks.run.storage import Row
 from benchmarks.study.cases import INITIAL
 from botorch_drbo.problem import History, SearchSpace
-from botorch_drbo.recipes import make_recipe, model_based
+from botorch_drbo.recipes import fitted_state, make_recipe
 from botorch_drbo.sampling import derive_seed
 
 TASK = Task("six_hump_camel", "erbo", "botorch", 0, rounds=10)
@@ -81,13 +81,13 @@ def test_an_outcome_is_predicted_by_the_model_that_asked(run):
 
 
 def test_data_are_fitted_once(monkeypatch):
-    calls, fit = [], model_based.fit_outcomes
+    calls, fit = [], fitted_state.fit_outcomes
 
     def counted(*args, **kwargs):
         calls.append(1)
         return fit(*args, **kwargs)
 
-    monkeypatch.setattr(model_based, "fit_outcomes", counted)
+    monkeypatch.setattr(fitted_state, "fit_outcomes", counted)
     learn(replace(TASK, rounds=11))
     # 6 asks; the recommendation after 10 outcomes takes the fit of the sixth
     assert len(calls) == 6
