@@ -7,6 +7,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from botorch_drbo.adversaries import (
+        AnyOf,
+        MeanShift,
+        Mixture,
+        Scenarios,
+        Spread,
+        Weights,
+    )
     from botorch_drbo.contexts import ContextSet
     from botorch_drbo.optimizer import NamedOptimizer, RobustOptimizer
     from botorch_drbo.space import (
@@ -21,19 +29,28 @@ if TYPE_CHECKING:
 __version__ = "0.3.0.dev0"
 
 __all__ = [
+    "AnyOf",
     "Category",
     "ContextSet",
     "Integer",
     "LinearConstraint",
     "Log",
+    "MeanShift",
+    "Mixture",
     "NamedOptimizer",
     "Ordinal",
     "RobustOptimizer",
+    "Scenarios",
     "Space",
+    "Spread",
+    "Weights",
     "__version__",
 ]
 
 _HOMES = dict.fromkeys(__all__, "space")
+_HOMES |= dict.fromkeys(
+    ("AnyOf", "MeanShift", "Mixture", "Scenarios", "Spread", "Weights"), "adversaries"
+)
 _HOMES |= {"ContextSet": "contexts"}
 _HOMES |= dict.fromkeys(("NamedOptimizer", "RobustOptimizer"), "optimizer")
 

@@ -7,6 +7,15 @@ from botorch_drbo.adversaries.base import (
     SearchProblem,
     WorstCaseProblem,
 )
+from botorch_drbo.adversaries.dangers import (
+    AnyOf,
+    Danger,
+    MeanShift,
+    Mixture,
+    Scenarios,
+    Spread,
+    Weights,
+)
 from botorch_drbo.adversaries.empirical import (
     AroundContexts,
     Empirical,
@@ -33,6 +42,9 @@ ADVERSARIES: Registry[Adversary] = Registry(
         "kernel_density_ball": KernelDensityBall(),
         "mmd": MMDBall(),
         "mmd_minimax": MinimaxMMDBall(),
+        "mean_shift": MeanShift(clip=1.0),
+        "spread": Spread(clip=1.0),
+        "mixture": Mixture(),
     },
 )
 """Adversaries by name, with their defaults. Add your own under a name."""
@@ -40,7 +52,14 @@ ADVERSARIES: Registry[Adversary] = Registry(
 __all__ = [
     "ADVERSARIES",
     "Adversary",
+    "AnyOf",
+    "Danger",
     "FittedRound",
+    "MeanShift",
+    "Mixture",
+    "Scenarios",
     "SearchProblem",
+    "Spread",
+    "Weights",
     "WorstCaseProblem",
 ]

@@ -200,6 +200,7 @@ class WorstCaseProblem:
         fixed: Columns in which no mass moves, and that are not known.
         within: The size of the ball, in words; empty for its name and radius.
         by_column: Whether the radius is a multiple of radii by column.
+        worlds: The names of the distributions of a ``FiniteFamily``, in its order.
     """
 
     contexts: ContextSet
@@ -212,6 +213,7 @@ class WorstCaseProblem:
     fixed: tuple[int, ...] = ()
     within: str = ""
     by_column: bool = False
+    worlds: tuple[str, ...] = ()
 
     @classmethod
     def of(
@@ -282,6 +284,8 @@ class WorstCaseProblem:
     def searched(self, space: SearchSpace) -> str:
         """The distributions over which a worst case is searched, in words."""
         ball = self.ball(self.contexts.points)
+        if self.worlds:
+            return f"the posterior mean under each of {self.within}"
         if ball.keeps_support and not ball.has_radius:
             return "the posterior mean under the reference alone"
         within = f"the distributions of {type(ball).__name__}"

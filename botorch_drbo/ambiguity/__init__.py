@@ -11,6 +11,7 @@ from botorch_drbo.ambiguity.divergences import (
     KullbackLeibler,
     ModifiedChiSquared,
 )
+from botorch_drbo.ambiguity.finite import FiniteFamily
 from botorch_drbo.ambiguity.minimax import MinimaxApproximation
 from botorch_drbo.ambiguity.mmd import MaximumMeanDiscrepancy
 from botorch_drbo.ambiguity.solution import RobustValue, Solution, SolverStatus
@@ -22,6 +23,7 @@ __all__ = [
     "ChiSquared",
     "ConditionalValueAtRisk",
     "CvxpyAmbiguity",
+    "FiniteFamily",
     "FullSimplex",
     "KullbackLeibler",
     "MaximumMeanDiscrepancy",

@@ -10,9 +10,10 @@ import torch
 from botorch.exceptions.errors import InputDataError
 from torch import Tensor
 
-from botorch_drbo._validation import did_you_mean, is_finite_number, is_number
+from botorch_drbo._validation import is_number
 from botorch_drbo.adversaries import FittedRound
 from botorch_drbo.adversaries.base import reference_contexts
+from botorch_drbo.adversaries.dangers import check_share, moved, shifted_column
 from botorch_drbo.adversaries.wasserstein import WassersteinBall
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.optimizer.run import Purpose, Run
@@ -80,7 +81,7 @@ def compared(
             f"`compare` needs at least {LEAST_OUTCOMES} outcomes, got {history.t}: "
             "with fewer, the model knows too little to compare methods."
         )
-    clip = _share(clip)
+    clip = check_share(clip, "clip", least=0.0)
     recipes = [_as_recipe(method, own) for method in _listed(methods)]
     balls = [WassersteinBall(radius=radius) for radius in _listed_radii(radii)]
     names = _different([recipe.name for recipe in recipes])
@@ -217,58 +218,17 @@ def _moved(
         found = Round(shift).within(space).context_set
         assert found is not None
         return found
-    points, lower, upper = today.points.clone(), *space.context_bounds
-    for column, by in _checked_shift(name, shift, space).items():
-        points[:, column] += by
-    inside = points.clamp(lower, upper)
-    slack = 1e-9 * (upper - lower)
-    outside = ((points - inside).abs() > slack).any(-1)
-    share = today.weights[outside].sum().item()
-    if share > clip:
-        raise InputDataError(
-            f"The shift {name!r} moves {100 * share:.3g}% of cases beyond the bounds "
-            "of the contexts, where the model knows nothing. Give a smaller shift, "
-            f"wider bounds, or `clip={math.ceil(100 * share) / 100:g}`, which leaves "
-            "these contexts at the bounds."
-        )
-    check_values(inside, space.context_bounds, space.context_values, name)
-    return ContextSet(space.snap_contexts(inside), today.weights)
-
-
-def _checked_shift(
-    name: str, shift: Mapping[str, float], space: SearchSpace
-) -> dict[int, float]:
-    """By how much each column moves, as the model sees it."""
-    columns, found = space.context_columns, {}
+    by = torch.zeros_like(space.context_bounds[0])
     if not shift:
         raise InputDataError(
-            f"The shift {name!r} is empty. Name a context: one of {list(columns)}."
+            f"The shift {name!r} is empty. Name a context: one of "
+            f"{list(space.context_columns)}."
         )
-    for column, by in shift.items():
-        if column not in columns:
-            raise InputDataError(
-                f"The shift {name!r} names `{column}`, which is not a context. These "
-                f"are {list(columns)}.{did_you_mean(str(column), columns)}"
-            )
-        if not is_finite_number(by):
-            raise InputDataError(
-                f"The shift {name!r} of `{column}` must be a finite number, got {by!r}."
-            )
-        j = columns.index(column)
-        if j in space.context_categories:
-            raise InputDataError(
-                f"The shift {name!r} adds to `{column}`, which is a category. Give the "
-                "distribution that you fear, as a ContextSet or a table."
-            )
-        if j in space.context_logarithms:
-            if by <= 0:
-                raise InputDataError(
-                    f"The shift {name!r} of `{column}` must be a positive factor, got "
-                    f"{by:g}: 0.8 for a fifth less. The variable is logarithmic."
-                )
-            by = math.log(by)
-        found[j] = float(by)
-    return found
+    for column, size in shift.items():
+        j, by[j] = shifted_column(f"The shift {name!r}", column, size, space)
+    inside = moved(name, by, today, space, clip)
+    check_values(inside, space.context_bounds, space.context_values, name)
+    return ContextSet(space.snap_contexts(inside), today.weights)
 
 
 def _by_name(shifts: Shifts, space: Space | None) -> dict[str, Shift]:
@@ -344,14 +304,6 @@ def _different(names: Sequence[str]) -> tuple[str, ...]:
         name if names.count(name) == 1 else f"{name} ({names[: i + 1].count(name)})"
         for i, name in enumerate(names)
     )
-
-
-def _share(clip: float) -> float:
-    if not is_number(clip) or not 0 <= clip <= 1:
-        raise InputDataError(
-            f"`clip` must be a share of cases between 0 and 1, got {clip!r}."
-        )
-    return float(clip)
 
 
 def _thinned(contexts: ContextSet, most: int) -> ContextSet:

@@ -16,6 +16,7 @@ from botorch_drbo.problem import SearchSpace
 from botorch_drbo.recipes import Recipe, recipe_from_dict
 from botorch_drbo.recipes.options import NO_FUNCTIONS, OwnFunctions
 from botorch_drbo.recipes.registry import check_can_be_saved
+from botorch_drbo.recommendation.price import check_give_up_unit
 from botorch_drbo.space import Space
 
 if TYPE_CHECKING:
@@ -105,12 +106,20 @@ class Configuration:
         self.maximize = maximize
         names = () if self.named is None else (self.named.outcome,)
         self.outcome = Outcome(maximize, *names)
+        self.check_decided(algorithm)
         self.seed = check_count(seed, "seed", 0)
         if num_initial is None:
             num_initial = 2 * (self.space.d_x + 1)
         self.num_initial = check_count(num_initial, "num_initial", 0)
         check_choice(initial_design, "initial_design", INITIAL_DESIGNS)
         self.initial_design = initial_design
+
+    def check_decided(self, algorithm: Recipe) -> None:
+        """Refuse a price in another unit, and a danger of other contexts."""
+        check_give_up_unit(algorithm.options.get("give_up"), self.outcome.name)
+        against = algorithm.options.get("against")
+        if against is not None:
+            against.check_space(self.space)
 
     def to_dict(self) -> dict[str, Any]:
         """Describe it in plain JSON types, exactly."""

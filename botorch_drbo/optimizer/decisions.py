@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TypedDict, Unpack
 
 import torch
 from botorch.exceptions.errors import (
@@ -16,6 +18,7 @@ from botorch.exceptions.warnings import BotorchWarning
 from botorch.models.model import Model
 from torch import Tensor
 
+from botorch_drbo.adversaries import Adversary
 from botorch_drbo.ambiguity import AmbiguitySet
 from botorch_drbo.calibrate.budget import RobustnessProfile
 from botorch_drbo.contexts import ContextSet
@@ -33,9 +36,20 @@ from botorch_drbo.recipes.model_based import ModelBasedRecipe
 from botorch_drbo.recommendation import ModelCheck, Recommendation
 from botorch_drbo.recommendation.model_check import beyond_seen
 from botorch_drbo.recommendation.moved_contexts import MovedContext, moved_contexts
+from botorch_drbo.recommendation.price import GiveUp
 from botorch_drbo.recommendation.promise import LEVEL
 from botorch_drbo.sampling import derive_seed, isolated_rng, sobol_in_box
 from botorch_drbo.search.candidates import best_rows, check_candidates, redrawn, without
+
+_NOTICED = 0.1  # of a deviation: a mean that moves less is not spoken of
+
+
+class DecidedBy(TypedDict, total=False):
+    """Against what a recommendation is decided, and at what price."""
+
+    against: Adversary | AmbiguitySet | None
+    give_up: GiveUp | None
+    criterion: str | None
 
 
 class InitialDesign:
@@ -219,7 +233,11 @@ def design_of(configuration: Configuration) -> InitialDesign:
 
 
 def recommended(
-    run: Run, candidates: Tensor | None, this_round: Round, level: float = LEVEL
+    run: Run,
+    candidates: Tensor | None,
+    this_round: Round,
+    level: float = LEVEL,
+    **decided: Unpack[DecidedBy],
 ) -> Recommendation:
     """The decision to implement now, its values in the user's sign.
 
@@ -227,7 +245,7 @@ def recommended(
     """
     level = check_level(level)
     configuration = run.configuration
-    recipe, state = _evaluated(run, this_round)
+    recipe, state = _decided_by(run, this_round, decided)
     best = recipe.recommended(state, candidates)
     check, moved = best.model_check, moved_in(run)
     if check is not None:
@@ -240,15 +258,61 @@ def recommended(
         model_check=check,
         beyond=beyond_seen(worst, run.ledger.history.C, configuration.space),
         moved=moved,
+        worlds=tuple(
+            world._replace(expected=configuration.outcome.told(world.expected))
+            for world in best.worlds
+        ),
+        direction="" if best.worlds else mean_moved(best.context_set, worst, run),
     )
     return configuration.outcome.turned(
         best,
+        "price",
         "promise",
         "model_check",
         "objective",
         "expected_value",
         "worst_case_value",
     )
+
+
+def _decided_by(
+    run: Run, this_round: Round, decided: DecidedBy
+) -> tuple[Recipe, FittedState]:
+    """The recipe of an evaluation with another danger, price or criterion."""
+    recipe, state = _evaluated(run, this_round)
+    given = {name: value for name, value in decided.items() if value is not None}
+    if not given:
+        return recipe, state
+    lacking = sorted(set(given) - set(recipe.options))
+    if lacking:
+        raise UnsupportedError(
+            f"`{recipe.name}` takes no {' and no '.join(f'`{n}`' for n in lacking)}. "
+            "Recipes that do are for instance `erbo`, `wdrbo_exact` and `dro`."
+        )
+    if this_round.radius is not None and "against" in given:
+        raise InputDataError(
+            "Got `against` and `radius`: the radius is that of the recipe's own set. "
+            "Give it with the other set: `against=WassersteinBall(radius=...)`."
+        )
+    recipe = recipe.with_options(**given)
+    run.configuration.check_decided(recipe)
+    return recipe, state
+
+
+def mean_moved(reference: ContextSet, worst: ContextSet, run: Run) -> str:
+    """Where a worst distribution moves the mean of each column, in words."""
+    space, sd = run.configuration.space, reference.std
+    by = worst.mean - reference.mean
+    parts = []
+    for j, column in enumerate(space.context_columns):
+        if j in space.context_categories or by[j].abs() < _NOTICED * sd[j]:
+            continue
+        if j in space.context_logarithms:
+            parts.append(f"{column} {math.exp(by[j].item()):.3g} times")
+        elif sd[j] > 0.0:
+            way = "higher" if by[j] > 0.0 else "lower"
+            parts.append(f"{column} {by[j].abs().item():.3g} {way}")
+    return f"on average {' and '.join(parts)} than seen" if parts else ""
 
 
 def checked(run: Run, asked: ContextSet | None) -> ModelCheck:

@@ -7,7 +7,7 @@ import inspect
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, ClassVar, Generic, Literal, Self, overload
+from typing import TYPE_CHECKING, ClassVar, Generic, Literal, Self, Unpack, overload
 
 import torch
 from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataError
@@ -22,6 +22,7 @@ from botorch_drbo.contexts import ContextSet
 from botorch_drbo.execution.engine import Executor
 from botorch_drbo.optimizer.comparison import METHODS, Methods, Shifts, compared
 from botorch_drbo.optimizer.decisions import (
+    DecidedBy,
     checked,
     design_of,
     fitted,
@@ -587,6 +588,7 @@ class Optimizer(ABC, Generic[Given, Rows, Observed, Advice, Predicted]):
         radius: RoundRadius | None = None,
         context: Given | None = None,
         level: float = LEVEL,
+        **decided: Unpack[DecidedBy],
     ) -> Advice:
         r"""The decision to implement now: best robust objective of the posterior mean.
 
@@ -601,6 +603,13 @@ class Optimizer(ABC, Generic[Given, Rows, Observed, Advice, Predicted]):
             context: The context, ``d_c``, with NaN in unknown columns, or its known
                 variables by name; None if nothing is known.
             level: The level of the intervals, a probability.
+            decided: ``against``: what to decide against, if not the algorithm's own
+                set: a danger such as ``MeanShift(1.0)``, an adversary such as
+                ``WassersteinBall(radius="sd")``, or an ambiguity set; ``give_up``: how
+                much of the best expectation may be given up for a better worst case,
+                a share of what there is to gain such as 0.1, or an amount such as
+                ``{"profit": 20}``; ``criterion``: ``"regret"`` for the least regret in
+                the worst distribution of a danger.
 
         Returns:
             The decision, its expected and worst-case value in your sign, and the
@@ -618,7 +627,7 @@ class Optimizer(ABC, Generic[Given, Rows, Observed, Advice, Predicted]):
         """
         this_round = self._round(context_set, radius, context)
         listed = self._rows(candidates, "candidates")
-        found = recommended(self._run, listed, this_round, level)
+        found = recommended(self._run, listed, this_round, level, **decided)
         return self._translation.recommendation(found)
 
     def policy(

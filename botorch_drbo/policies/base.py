@@ -252,6 +252,9 @@ class Policy(ABC):
         """
         return False
 
+    bounds_worst_case: ClassVar[bool] = False
+    """Whether ``exploiting`` is a lower bound of the worst case, made for it."""
+
     @abstractmethod
     def exploring(
         self, state: FittedRound, adversary: Adversary, X_pending: Tensor | None

@@ -175,6 +175,8 @@ class LipschitzPenalty(Policy):
     [Micheli2025wdrbo]_, eq. 13.
     """
 
+    bounds_worst_case: ClassVar[bool] = True
+
     context_order: ClassVar[str | None] = "it penalises the slope in the context"
 
     beta: Schedule | ConfidenceWidth | float = option(2.25, check_beta)

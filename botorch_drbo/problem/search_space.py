@@ -56,6 +56,8 @@ class SearchSpace:
             model, depend only on the sum ``x + c``.
         context_names: The user's names of the context columns; empty for none.
         context_logarithms: Context columns that are logarithms of the user's values.
+        context_levels: The user's names of the levels of context columns that are
+            categories, in their order; empty for their indices.
 
     Raises:
         BotorchTensorDimensionError: A tensor is not ``2 x d``.
@@ -84,6 +86,7 @@ class SearchSpace:
     perturbation: bool = False
     context_names: tuple[str, ...] = ()
     context_logarithms: tuple[int, ...] = ()
+    context_levels: Mapping[int, Sequence[object]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Check the bounds and the kinds of the columns."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import ClassVar, Self
 
 import torch
@@ -12,9 +13,20 @@ from botorch.exceptions.errors import InputDataError
 from botorch.models.model import Model
 from torch import Tensor
 
-from botorch_drbo._validation import check_positive
+from botorch_drbo._validation import (
+    check_choice,
+    check_options,
+    check_positive,
+    option,
+)
 from botorch_drbo.acquisition import FeasibilityWeighted
-from botorch_drbo.adversaries import Adversary, FittedRound, WorstCaseProblem
+from botorch_drbo.adversaries import (
+    Adversary,
+    Danger,
+    FittedRound,
+    WorstCaseProblem,
+)
+from botorch_drbo.adversaries.empirical import AroundContexts
 from botorch_drbo.ambiguity import AmbiguitySet
 from botorch_drbo.calibrate.budget import RobustnessProfile
 from botorch_drbo.contexts import ContextSet
@@ -25,16 +37,23 @@ from botorch_drbo.recipes.base import Recipe, warn_beyond
 from botorch_drbo.recipes.fitted_state import FittedState
 from botorch_drbo.recipes.options import check_outcome_model, surrogate_of
 from botorch_drbo.recommendation.best_decision import (
+    CRITERIA,
     ChanceConstraint,
-    best_by,
-    best_worst_case,
+    Decided,
+    decided,
     incumbents,
     warn_of_the_surest,
 )
+from botorch_drbo.recommendation.price import GiveUp, check_give_up, price_of
 from botorch_drbo.recommendation.promise import Promise
 from botorch_drbo.recommendation.recommendation import Recommendation
 from botorch_drbo.recommendation.stability import against_rivals, profile, rivals_of
-from botorch_drbo.recommendation.worst_case import chosen_context, mean_at, worst_case
+from botorch_drbo.recommendation.worst_case import (
+    chosen_context,
+    mean_at,
+    worlds_of,
+    worst_case,
+)
 from botorch_drbo.sampling import isolated_rng
 from botorch_drbo.search.candidates import best_apart, best_row, score, without
 from botorch_drbo.search.maximise import Effort, maximise
@@ -105,6 +124,15 @@ class ModelBasedRecipe(Recipe):
             recommendation must meet them, ``1 - delta``, under the worst distribution
             of the recipe's set. During the search the acquisition function is weighted
             by that probability, see ``FeasibilityWeighted``.
+        against: Against what a recommendation is decided, if not against the recipe's
+            own set: an adversary such as ``WassersteinBall(radius="sd")``, a danger
+            such as ``MeanShift(1.0)``, or an ambiguity set. What is asked for next does
+            not depend on it.
+        give_up: What a recommendation may give up of the best expectation for a better
+            worst case: a share of what there is to gain by choosing, ``0.1``, or an
+            amount, ``{"profit": 20}``. None for all of it.
+        criterion: ``"worst_case"``, or ``"regret"`` for the least regret in the worst
+            of the distributions of a danger.
         model: A function that replaces the surrogate: it is called with
             ``train_X`` (``t x d``: decisions and contexts, or decisions alone if the
             recipe models nothing else), ``train_Y`` (``t x 1``, minus the outcome if
@@ -134,6 +162,9 @@ class ModelBasedRecipe(Recipe):
     surrogate: Surrogate | str | ModelMaker | None = None
     hyperparameters: FixedHyperparameters | None = None
     feasibility: float = 0.95
+    against: Adversary | AmbiguitySet | None = None
+    give_up: GiveUp | None = None
+    criterion: str = option("worst_case", partial(check_choice, choices=CRITERIA))
     model: ModelMaker | None = None
     num_restarts: int = 10
     raw_samples: int = 1024
@@ -157,6 +188,18 @@ class ModelBasedRecipe(Recipe):
                 "model is ever certain. 0.95 allows a risk of one in twenty."
             )
         object.__setattr__(self, "feasibility", feasibility)
+        check_options(self)
+        check_give_up(self.give_up)
+        if isinstance(self.against, AmbiguitySet):
+            around = AroundContexts(ambiguity_set=self.against)
+            object.__setattr__(self, "against", around)
+        if not isinstance(self.against, Adversary | None):
+            raise InputDataError(
+                "`against` must be a danger such as MeanShift(1.0), an adversary such "
+                "as WassersteinBall(radius='sd') or an ambiguity set, got "
+                f"{self.against!r:.100}."
+            )
+        self._check_decides()
         self.effort(seed=0)  # checks its three options
 
     @abstractmethod
@@ -235,6 +278,35 @@ class ModelBasedRecipe(Recipe):
             The model, in evaluation mode.
         """
 
+    def _check_decides(self) -> None:
+        """Refuse a price, a danger or a regret where they have no meaning."""
+        for name in ("against", "give_up"):
+            if getattr(self, name) is not None:
+                self.check_uses_contexts(name)
+        feared = self.adversary if self.against is None else self.against
+        alone = feared is None or getattr(feared, "believes_reference", False)
+        if self.give_up is not None and alone:
+            raise InputDataError(
+                f"`give_up` says what a better worst case may cost, and `{self.name}` "
+                "decides for the expectation alone. Say against what: "
+                "`against=MeanShift(1.0)`, or `against=WassersteinBall(radius='sd')`."
+            )
+        if self.criterion == "regret" and not isinstance(feared, Danger):
+            raise InputDataError(
+                "`criterion='regret'` is the largest loss over a few distributions "
+                "with names: say which, such as `against=MeanShift(1.0)`."
+            )
+
+    def decided_problem(self, state: FittedRound) -> WorstCaseProblem:
+        r"""The distributions over which a recommendation is decided and its worst case.
+
+        Args:
+            state: The round, with a model of ``[x, c]``.
+        """
+        if isinstance(self.against, Adversary):
+            return self.against.worst_case_problem(state)
+        return self.worst_case_problem(state)
+
     def state_of(
         self, model: Model, history: History, space: SearchSpace, seed: int
     ) -> FittedRound:
@@ -297,7 +369,7 @@ class ModelBasedRecipe(Recipe):
                     unit = self.adversary.unit
                 warn_beyond(radii.max().item(), diameter, unit, "radii")
             if ambiguity_set is None:
-                problem = self.worst_case_problem(fitted)
+                problem = self.decided_problem(fitted)
             else:
                 problem = self.worst_case_problem_of(ambiguity_set, fitted)
             return profile(
@@ -355,8 +427,9 @@ class ModelBasedRecipe(Recipe):
         fitted = self._round_of(model, state)
         of_contexts = replace(fitted, model=joint)
         chance = self._chance(state.constraints(), of_contexts)
-        problem = self.worst_case_problem(of_contexts)
-        x, value, feasible, listed = self._best(fitted, problem, chance, candidates)
+        problem = self.decided_problem(of_contexts)
+        best = self._best(fitted, problem, chance, candidates)
+        x, value, feasible, listed = best.found
         mean = mean_at(joint, x)
         with torch.no_grad():
             reference = problem.contexts
@@ -368,6 +441,9 @@ class ModelBasedRecipe(Recipe):
         if reached is False:
             warn_of_the_surest(feasible, self.feasibility)
         rivals, origin = rivals_of(x, history.X, space, chance, candidates)
+        if best.limit is not None:  # others are no rivals
+            rivals = rivals[best.limit.allows(rivals)]
+            origin = f"within the price, {origin}"
         return Recommendation(
             x=x,
             objective=value.item(),
@@ -390,6 +466,18 @@ class ModelBasedRecipe(Recipe):
                 joint, x, problem, of_worst, check and check.widening, seed=seed
             ),
             model_check=check,
+            price=best.limit
+            and price_of(
+                best.limit,
+                problem,
+                joint,
+                x,
+                expected,
+                robust.value,
+                widening=check and check.widening,
+                seed=seed,
+            ),
+            worlds=worlds_of(problem, mean, best.best_in_each),
         )
 
     def _best(
@@ -398,13 +486,23 @@ class ModelBasedRecipe(Recipe):
         problem: WorstCaseProblem,
         chance: ChanceConstraint | None,
         candidates: Tensor | None,
-    ) -> tuple[Tensor, Tensor, float | None, ContextSet | None]:
+    ) -> Decided:
         """The decision with the best objective of the mean among those that may be."""
-        effort = self.effort(state.seed)
-        if self.maximises_worst_case:
-            return best_worst_case(state, problem, chance, candidates, effort)
-        acqf = self.exploiting(state)
-        return *best_by(acqf, state, chance, candidates, effort), None
+        return decided(
+            state,
+            problem,
+            chance,
+            candidates,
+            self.effort(state.seed),
+            self.exploiting if self._has_own_objective else None,
+            give_up=self.give_up,
+            criterion=self.criterion,
+        )
+
+    @property
+    def _has_own_objective(self) -> bool:
+        """Whether something else than a worst case is maximised."""
+        return self.against is None and not self.maximises_worst_case
 
     def effort(self, seed: int) -> Effort:
         r"""The effort of the search for a maximum, under a seed."""
@@ -416,7 +514,11 @@ class ModelBasedRecipe(Recipe):
         """The chance constraint of a round; None where there are no constraints."""
         if constraints is None:
             return None
-        problem = self.chance_constraint_problem(state)
+        problem = (
+            self.against.chance_constraint_problem(state)
+            if isinstance(self.against, Adversary)
+            else self.chance_constraint_problem(state)
+        )
         known = each_with_known_context(constraints, state.space)
         return ChanceConstraint.of(known, problem, self.feasibility, state.seed)
 
@@ -438,7 +540,7 @@ class ModelBasedRecipe(Recipe):
         r"""Recommend ``d_x`` by models that are fitted."""
         fitted = self._round_of(with_known_context(model, state.space), state)
         chance = self._chance(constraints, fitted)
-        return self._best(fitted, self.worst_case_problem(fitted), chance, None)[0]
+        return self._best(fitted, self.decided_problem(fitted), chance, None).found[0]
 
     def hard_contexts(self, state: FittedState, x: Tensor) -> Tensor:
         r"""Choose where each decision, ``q x d_x``, may do worst, ``q x d_c``."""

@@ -122,6 +122,13 @@ class RobustRecipe(ModelBasedRecipe):
         return self.policy.maximises_worst_case and not self.adversary.approximates
 
     @property
+    def _has_own_objective(self) -> bool:
+        """With a price the worst case counts, and no bound or approximation of it."""
+        if self.give_up is None or self.against is not None:
+            return super()._has_own_objective
+        return not (self.policy.maximises_worst_case or self.policy.bounds_worst_case)
+
+    @property
     def ranks_by_moments(self) -> bool:
         """Whether inducing points are accurate enough to rank decisions; as for the
         policy."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import count
@@ -24,11 +25,16 @@ from botorch_drbo.acquisition.feasibility import (
 )
 from botorch_drbo.adversaries import FittedRound, WorstCaseProblem
 from botorch_drbo.adversaries.base import listed, with_unlisted
-from botorch_drbo.ambiguity import RobustValue
+from botorch_drbo.ambiguity import FiniteFamily, RobustValue
 from botorch_drbo.contexts import ContextSet
-from botorch_drbo.objectives import UncertaintyObjective
+from botorch_drbo.objectives import UncertaintyObjective, WorstRegret
 from botorch_drbo.problem.feasible import feasible, sample
 from botorch_drbo.problem.search_space import SearchSpace
+from botorch_drbo.recommendation.price import (
+    GiveUp,
+    PriceLimit,
+    expectation_of,
+)
 from botorch_drbo.recommendation.worst_case import mean_at, moments_at, worst_case
 from botorch_drbo.search.candidates import best_of_many, score
 from botorch_drbo.search.maximise import Effort, maximise
@@ -145,7 +151,8 @@ def best_feasible(
     and the search starts again, a few times; after that the next best of what it has
     found is judged, until one reaches the level or none is left.
 
-    Shapes: ``acqf``: ``b x 1 x d_x``, ``rows``: ``m x d_x``.
+    Shapes: ``acqf``: ``b x 1 x d_x``, ``rows``: ``m x d_x``, from which it starts; the
+    rows alone are looked at without an ``effort``.
     """
     known = _searched(acqf, chance, space, rows, effort)
     # Exchange method (Blankenship and Falk 1976): the list of contexts bounds the
@@ -208,30 +215,18 @@ def _searched(
     rows: Tensor,
     effort: Effort | None,
 ) -> _Judged:
-    """The rows, a sample, and what ascents find from the best of them."""
+    """The rows, and what ascents find from the best of them."""
     if effort is None:
         return _Judged.of(acqf, chance, rows)
 
     def climbed(
         function: AcquisitionFunction, within: SearchSpace, known: Tensor, rank: Tensor
     ) -> _Judged:
-        """The ends of ascents from the hills of a list of finite rank, ``m``."""
-        cube = InUnitCube(function, space.bounds)
-        unit = cube.to_cube(known)
-        top = hills(unit, rank, effort.num_restarts)
-        top = top[rank[top].isfinite()]
-        ends = climb(
-            cube,
-            within,
-            unit[top].unsqueeze(-2),
-            raw_samples=effort.raw_samples,
-            max_iterations=effort.max_iterations,
-        )
+        ends = _climbed(function, within, known, rank, effort)
         return _Judged.of(acqf, chance, ends)
 
     # Two ascents: for the probability if nothing reaches the aim, then for the value
     # among what does.
-    rows = torch.cat([rows, sample(space, effort.raw_samples, effort.seed)])
     known = _Judged.of(acqf, chance, rows)
     if not (known.probability >= chance.aim).any():
         known = known.joined(
@@ -247,6 +242,27 @@ def _searched(
     return known.joined(climbed(acqf, within, known.rows, rank))
 
 
+def _climbed(
+    function: AcquisitionFunction,
+    space: SearchSpace,
+    known: Tensor,
+    rank: Tensor,
+    effort: Effort,
+) -> Tensor:
+    """The ends of ascents from the hills of a list of finite rank, ``m``."""
+    cube = InUnitCube(function, space.bounds)
+    unit = cube.to_cube(known)
+    top = hills(unit, rank, effort.num_restarts)
+    top = top[rank[top].isfinite()]
+    return climb(
+        cube,
+        space,
+        unit[top].unsqueeze(-2),
+        raw_samples=effort.raw_samples,
+        max_iterations=effort.max_iterations,
+    )
+
+
 _MAX_ROUNDS = 5  # of a search for a decision and for the contexts that hurt it
 _GAIN = 1e-4  # of the range of the outcome: a lower worst case is not worth a round
 
@@ -257,23 +273,34 @@ def best_by(
     chance: ChanceConstraint | None,
     candidates: Tensor | None,
     effort: Effort,
+    limit: PriceLimit | None = None,
 ) -> tuple[Tensor, Tensor, float | None]:
-    """The best decision for a function.
+    """The best decision for a function, among those within a price.
 
     Shapes: ``acqf``: ``b x 1 x d_x``, ``candidates``: ``m x d_x``.
     """
     space = state.space
     # A list is evaluated, not searched.
     if candidates is not None:
+        candidates = candidates if limit is None else limit.rows
         if chance is not None:
             return best_feasible(acqf, chance, space, candidates, None)
         values = score(acqf, candidates)
         return candidates[values.argmax()], values.max(), None
+    if limit is not None:
+        rows, within = limit.rows, limit.within(space)
+        if chance is not None:
+            return best_feasible(acqf, chance, within, rows, effort)
+        ends = _climbed(acqf, within, rows, score(acqf, rows), effort)
+        rows = torch.cat([rows, ends[limit.allows(ends)]])
+        values = score(acqf, rows)
+        return rows[values.argmax()], values.max(), None
     # Rounding may have put what was told a little outside of the bounds.
     tried = state.history.X.unique(dim=0).clamp(space.bounds[0], space.bounds[1])
     tried = tried[feasible(space, tried)]
     if chance is not None:
-        return best_feasible(acqf, chance, space, tried, effort)
+        rows = torch.cat([tried, sample(space, effort.raw_samples, effort.seed)])
+        return best_feasible(acqf, chance, space, rows, effort)
     # The best tried so far is a start too: the answer is not worse than it. Of more
     # than 64 it is the best of those that come first in the ranking.
     start = None
@@ -311,8 +338,9 @@ def best_worst_case(
     chance: ChanceConstraint | None,
     candidates: Tensor | None,
     effort: Effort,
+    limit: PriceLimit | None = None,
 ) -> tuple[Tensor, Tensor, float | None, ContextSet]:
-    """The decision with the best worst case of the posterior mean.
+    """The decision with the best worst case of the posterior mean, within a price.
 
     A search needs a list of contexts. If the worst case over the box is lower than on
     the list, the contexts that make it so are added, and the search starts again.
@@ -328,7 +356,7 @@ def best_worst_case(
         acqf = DistributionallyRobustUCB(state.model, 0.0, contexts, objective)
         # Restricted problem: its value is an upper bound, since contexts are missing
         # from the minimum.
-        x, value, reached = best_by(acqf, state, chance, candidates, effort)
+        x, value, reached = best_by(acqf, state, chance, candidates, effort, limit)
         mean = mean_at(state.model, x)
         with torch.no_grad():
             values = mean(contexts.points)
@@ -342,3 +370,76 @@ def best_worst_case(
         contexts = with_unlisted(contexts, harder.points)
         ball = problem.ball(contexts.points)
     return x, value, reached, contexts
+
+
+CRITERIA = ("worst_case", "regret")
+"""What is best in the worst of all distributions."""
+
+
+class Decided(NamedTuple):
+    """A decision, and what was found on the way to it."""
+
+    # The decision, its objective, its probability of being feasible, the contexts.
+    found: tuple[Tensor, Tensor, float | None, ContextSet | None]
+    # What of the expectation could be given up; None for all of it.
+    limit: PriceLimit | None
+    # The best expectation in each distribution of a family, ``K``; None if not needed.
+    best_in_each: Tensor | None = None
+
+
+def decided(
+    state: FittedRound,
+    problem: WorstCaseProblem,
+    chance: ChanceConstraint | None,
+    candidates: Tensor | None,
+    effort: Effort,
+    own_objective: Callable[[FittedRound], AcquisitionFunction] | None,
+    *,
+    give_up: GiveUp | None,
+    criterion: str,
+) -> Decided:
+    """The best decision by a worst case, a largest regret or an objective of its own.
+
+    With a price, among the decisions that give up no more of the expectation.
+
+    Shapes: ``candidates``: ``m x d_x``.
+    """
+    limit = None
+    if give_up is not None:
+        expectation = expectation_of(state, problem.contexts)
+        best, _, reached = best_by(expectation, state, chance, candidates, effort)
+        # Where nothing is feasible the surest decision is the answer, at any price.
+        if chance is None or reached is None or reached >= chance.level:
+            limit = PriceLimit.of(
+                state, problem.contexts, best, give_up, candidates, effort
+            )
+    if criterion == "regret":
+        family, best_in_each = _best_in_each(state, problem, chance, candidates, effort)
+        objective = WorstRegret(family, best_in_each)
+        acqf = DistributionallyRobustUCB(state.model, 0.0, problem.contexts, objective)
+        found = best_by(acqf, state, chance, candidates, effort, limit)
+        return Decided((*found, None), limit, best_in_each)
+    if own_objective is not None:
+        found = best_by(own_objective(state), state, chance, candidates, effort, limit)
+        return Decided((*found, None), limit)
+    return Decided(
+        best_worst_case(state, problem, chance, candidates, effort, limit), limit
+    )
+
+
+def _best_in_each(
+    state: FittedRound,
+    problem: WorstCaseProblem,
+    chance: ChanceConstraint | None,
+    candidates: Tensor | None,
+    effort: Effort,
+) -> tuple[FiniteFamily, Tensor]:
+    """The distributions of a finite family, and the best expectation in each, ``K``."""
+    points = problem.contexts.points
+    family = problem.ball(points)
+    assert isinstance(family, FiniteFamily)
+    best = []
+    for weights in family.distributions:
+        alone = expectation_of(state, ContextSet(points, weights))
+        best.append(best_by(alone, state, chance, candidates, effort)[1])
+    return family, torch.stack(best)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import final
 
@@ -34,6 +35,17 @@ def shown(value: object) -> str:
     if not isinstance(value, float):
         return str(value)
     return f"{value:.0f}" if 1e4 <= abs(value) < 1e15 else f"{value:.4g}"
+
+
+def interval_words(belief: GaussianMixture, level: float) -> str:
+    """Both ends, to two significant digits of the width."""
+    low, high = belief.interval(level)
+    width = high - low
+    if not width > 0.0:
+        return f"{shown(low)} to {shown(high)}"
+    digits = 1 - math.floor(math.log10(width))
+    ends = [round(end, digits) + 0.0 for end in (low, high)]  # no minus zero
+    return " to ".join(f"{end:.{max(digits, 0)}f}" for end in ends)
 
 
 LEVEL = 0.9

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,12 +12,13 @@ from torch import Tensor
 
 from botorch_drbo.ambiguity import SolverStatus
 from botorch_drbo.contexts import ContextSet
-from botorch_drbo.posterior.mixture import GaussianMixture
 from botorch_drbo.problem.round import Held
 from botorch_drbo.recommendation.model_check import ModelCheck, known
 from botorch_drbo.recommendation.moved_contexts import MovedContext, moved_words
-from botorch_drbo.recommendation.promise import LEVEL, Promise, shown
+from botorch_drbo.recommendation.price import Price
+from botorch_drbo.recommendation.promise import LEVEL, Promise, interval_words, shown
 from botorch_drbo.recommendation.stability import Stability
+from botorch_drbo.recommendation.worst_case import WorldValue
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -49,6 +49,9 @@ def summary(
     rival: Mapping[str, object] | None = None,
     beyond: str = "",
     moved: Sequence[MovedContext] = (),
+    price: Sequence[str] = (),
+    worlds: Sequence[WorldValue] = (),
+    direction: str = "",
 ) -> str:
     """The decision, its values, and the contexts that gain most in the worst case."""
     gains = [b - a for a, b in zip(before, after, strict=True)]
@@ -72,18 +75,37 @@ def summary(
         "model": [known] if known else [],
         f"expected {outcome}": [f"{shown(expected)}{of_expected}"],
         f"worst-case {outcome}": [f"{shown(worst_case)}{of_worst}{note}"],
+        "against": _against(worlds, direction),
+        "price": [*price],
         "searched": [searched] if searched else [],
         "feasible": _feasible(feasibility, feasible, held),
         "answer holds": [stability.words(row_words(rival or {}))] if stability else [],
         "compared with": [stability.compared] if stability else [],
-        "contexts that hurt": hurt or ["none: the worst case is the reference"],
+        "contexts that hurt": []
+        if worlds
+        else hurt or ["none: the worst case is the reference"],
         "beyond those seen": [beyond] if beyond else [],
         "contexts moved": [moved_words(moved)] if moved else [],
     }
     rows = {name: texts for name, texts in rows.items() if texts}
     width = max(_WIDTH, *(len(name) + 2 for name in rows))
-    lines = [f"{name:<{width}}" + texts[0] for name, texts in rows.items()]
-    return "\n".join([*lines, *(" " * width + text for text in hurt[1:])])
+    lines = []
+    for name, texts in rows.items():
+        lines += [f"{name:<{width}}" + texts[0]]
+        lines += [" " * width + text for text in texts[1:]]
+    return "\n".join(lines)
+
+
+def _against(worlds: Sequence[WorldValue], direction: str) -> list[str]:
+    """Which of the named distributions is worst, and how it is in the others."""
+    if not worlds:
+        return [direction] if direction else []
+    each = [
+        f"{world.name}: {shown(world.expected)}"
+        + ("" if world.regret is None else f" ({shown(world.regret)} below the best)")
+        for world in worlds
+    ]
+    return [f"{each[0]}, the worst of {len(each)}", *each[1:]]
 
 
 def _feasible(
@@ -96,17 +118,6 @@ def _feasible(
     shortage = "" if enough else ", TOO LITTLE: nothing better was found"
     measured = "" if held is None else f"; {held.words()}"
     return [f"with probability {size}{shortage}{measured}"]
-
-
-def interval_words(belief: GaussianMixture, level: float) -> str:
-    """Both ends, to two significant digits of the width."""
-    low, high = belief.interval(level)
-    width = high - low
-    if not width > 0.0:
-        return f"{shown(low)} to {shown(high)}"
-    digits = 1 - math.floor(math.log10(width))
-    ends = [round(end, digits) + 0.0 for end in (low, high)]  # no minus zero
-    return " to ".join(f"{end:.{max(digits, 0)}f}" for end in ends)
 
 
 def row_words(values: Mapping[str, object]) -> str:
@@ -140,6 +151,9 @@ class Assessment(ABC, Generic[_Row]):
     model_check: ModelCheck | None = None
     beyond: str = ""
     moved: tuple[MovedContext, ...] = ()
+    price: Price[_Row] | None = None
+    worlds: tuple[WorldValue, ...] = ()
+    direction: str = ""
 
     @property
     def expected_interval(self) -> tuple[float, float] | None:
@@ -191,6 +205,11 @@ class Assessment(ABC, Generic[_Row]):
             rival=None if self.rival is None else self._values(self.rival),
             beyond=self.beyond,
             moved=self.moved,
+            price=()
+            if self.price is None
+            else self.price.words(row_words(self._values(self.price.best)), self.level),
+            worlds=self.worlds,
+            direction=self.direction,
         )
 
     def _headline(self, x: object) -> str:
@@ -266,6 +285,11 @@ class Recommendation(Assessment[Tensor]):
             an outcome, and how far, in words; empty if it is under 5%.
         moved: The context columns that the decisions predict, which no value here
             allows for.
+        price: What of the expectation is given up, and what that buys; None where no
+            limit was set.
+        worlds: What is expected in each distribution of a danger, the worst first.
+        direction: Where the worst distribution moves the mean of the contexts, in
+            words; empty where it hardly does.
     """
 
     worst_case_weights: Tensor

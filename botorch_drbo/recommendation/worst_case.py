@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import torch
 from botorch.models.model import Model
@@ -15,7 +16,7 @@ from botorch_drbo.adversaries.base import (
     WorstCaseProblem,
     listed,
 )
-from botorch_drbo.ambiguity import RobustValue
+from botorch_drbo.ambiguity import FiniteFamily, RobustValue
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.posterior import marginal_posterior
 from botorch_drbo.posterior.view import View
@@ -251,3 +252,35 @@ def chosen_context(
     with torch.no_grad():
         variance = moments(points)[1]
     return points[variance.argmax()]
+
+
+class WorldValue(NamedTuple):
+    """A distribution that was named, and what is expected there."""
+
+    # What people call it.
+    name: str
+    # The expectation of the recommended decision.
+    expected: float
+    # What it lacks there to the best decision; None if that was not looked for.
+    regret: float | None
+
+
+def worlds_of(
+    problem: WorstCaseProblem, mean: Score, best: Tensor | None
+) -> tuple[WorldValue, ...]:
+    """What is expected in each distribution of a family, the worst first; or nothing.
+
+    Shapes: ``best``: ``K``, the best expectation in each.
+    """
+    points = problem.contexts.points
+    family = problem.ball(points)
+    if not problem.worlds or not isinstance(family, FiniteFamily):
+        return ()
+    with torch.no_grad():
+        expected = family.expectations(mean(points))
+    lacks = [None] * len(expected) if best is None else (best - expected).tolist()
+    found = map(WorldValue, problem.worlds, expected.tolist(), lacks)
+    worst_by = (
+        (lambda w: w.expected) if best is None else (lambda w: -(w.regret or 0.0))
+    )
+    return tuple(sorted(found, key=worst_by))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, final
 from torch import Tensor
 
 from botorch_drbo.recommendation import Recommendation
+from botorch_drbo.recommendation.price import Price
 from botorch_drbo.recommendation.recommendation import Assessment
 from botorch_drbo.recommendation.stability import Stability
 from botorch_drbo.space.space import Space
@@ -53,6 +54,9 @@ class NamedRecommendation(Assessment["pd.DataFrame"]):
             an outcome, and how far, in words; empty if it is under 5%.
         moved: The context columns that the decisions predict, which no value here
             allows for.
+        price: What of the expectation is given up, and what that buys, or None.
+        worlds: What is expected in each distribution of a danger, the worst first.
+        direction: Where the worst distribution moves the mean of the contexts.
     """
 
     contexts: pd.DataFrame
@@ -77,6 +81,11 @@ class NamedRecommendation(Assessment["pd.DataFrame"]):
         named = {
             "x": to_frame(found.x.unsqueeze(0), space.decisions),
             "stability": _named(found.stability, space),
+            "price": found.price
+            and replace(
+                found.price,
+                best=to_frame(found.price.best.unsqueeze(0), space.decisions),
+            ),
             "model_check": check
             and replace(check, context_names=tuple(space.contexts)),
         }
@@ -109,6 +118,15 @@ def _named(
     if stability.rival is not None:
         known["rival"] = to_frame(stability.rival.unsqueeze(0), space.decisions)
     return Stability(**known)
+
+
+def _priced(price: Price[Tensor] | None, space: Space) -> Price[pd.DataFrame] | None:
+    """The same with the best decision in names and units."""
+    if price is None:
+        return None
+    known = {field.name: getattr(price, field.name) for field in fields(price)}
+    known["best"] = to_frame(price.best.unsqueeze(0), space.decisions)
+    return Price(**known)
 
 
 def _rows(table: pd.DataFrame) -> list[dict[str, object]]:

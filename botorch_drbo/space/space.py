@@ -132,6 +132,11 @@ class Space:
                 for j, variable in enumerate(self.contexts.values())
                 if variable.logarithmic
             ),
+            context_levels={
+                j: tuple(variable.choices)
+                for j, variable in enumerate(self.contexts.values())
+                if isinstance(variable, Category)
+            },
         )
 
     def context_set(

@@ -12,6 +12,7 @@ from botorch_drbo.ambiguity import (
     ChiSquared,
     ConditionalValueAtRisk,
     CvxpyAmbiguity,
+    FiniteFamily,
     FullSimplex,
     KullbackLeibler,
     MaximumMeanDiscrepancy,
@@ -40,7 +41,19 @@ def smooth_kernel(n: int) -> Tensor:
     return torch.exp(-line_cost(n).square() / (2 * 0.2**2))
 
 
+def two_halves(n: int) -> Tensor:
+    """Even, the first half, the second half."""
+    rows = torch.ones(3, n, dtype=torch.double)
+    rows[1, n // 2 :], rows[2, : n // 2] = 0.0, 0.0
+    return rows / rows.sum(-1, keepdim=True)
+
+
 MEMBERS = [
+    AmbiguitySetCase(
+        "finite_family",
+        lambda radius, n: FiniteFamily(two_halves(n)),
+        has_radius=False,
+    ),
     AmbiguitySetCase(
         "no_ambiguity", lambda radius, n: NoAmbiguity(), has_radius=False, linear=True
     ),

@@ -225,7 +225,7 @@ def test_a_search_scores_each_decision_once() -> None:
     constraint = ChanceConstraint(ModelListGP(model), problem, UNIT, level=0.9, seed=0)
     effort = Effort(num_restarts=2, raw_samples=64, max_iterations=9, seed=0)
     acqf = _Counted(model)
-    x, value, _ = best_feasible(acqf, constraint, space, Z[:0, :1], effort)
+    x, value, _ = best_feasible(acqf, constraint, space, sample(space, 64, 0), effort)
     assert value.item() == -x.item()
     drawn = sample(space, 64, 0)
     num_reached = int((constraint.probability(drawn) >= 0.9).sum())
@@ -287,7 +287,7 @@ def test_a_search_learns_the_contexts_that_the_list_lacks() -> None:
     constraint = ChanceConstraint(ModelListGP(model), problem, UNIT, level=0.95, seed=0)
     effort = Effort(num_restarts=2, raw_samples=16, max_iterations=50, seed=0)
     x, _, probability = best_feasible(
-        _FirstColumn(model), constraint, space, Z[:0, :1], effort
+        _FirstColumn(model), constraint, space, sample(space, 16, 0), effort
     )
     assert probability >= 0.95
     fine = torch.linspace(0.3, 0.7, 401).double().unsqueeze(-1)

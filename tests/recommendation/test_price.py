@@ -1,0 +1,283 @@
+"""A limit on the price, dangers and regrets against brute force on random problems."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pandas as pd
+import pytest
+import torch
+from botorch.exceptions.errors import InputDataError, UnsupportedError
+from torch import Tensor
+
+from botorch_drbo import (
+    AnyOf,
+    Category,
+    Integer,
+    LinearConstraint,
+    MeanShift,
+    Mixture,
+    NamedOptimizer,
+    RobustOptimizer,
+    Space,
+)
+from botorch_drbo.adversaries.wasserstein import WassersteinBall
+from botorch_drbo.ambiguity import TotalVariation
+from botorch_drbo.posterior.mixture import joint_moments
+from botorch_drbo.problem.feasible import sample
+from botorch_drbo.surrogate import FixedHyperparameters
+
+PRIOR = FixedHyperparameters(lengthscale=0.3, noise_variance=1e-4)
+OPTIONS = {"hyperparameters": PRIOR, "num_restarts": 4, "raw_samples": 256}
+DANGER = AnyOf(MeanShift(1.0, clip=1.0), Mixture(0.2))
+KINDS = {
+    "box": ({"a": (-2.0, 3.0), "b": (10.0, 20.0)}, ()),
+    "mixed": (
+        {"a": (0.0, 1.0), "n": Integer(0, 6), "k": Category(["u", "v", "w"])},
+        (),
+    ),
+    "limited": (
+        {"a": (0.0, 1.0), "b": (0.0, 1.0)},
+        (LinearConstraint({"a": 1, "b": 1}, upper=1.2),),
+    ),
+    "mixture": (
+        {"a": (0.0, 1.0), "b": (0.0, 1.0)},
+        (LinearConstraint({"a": 1, "b": 1}, lower=1.0, upper=1.0),),
+    ),
+}
+
+
+def told(kind: str, seed: int, **options) -> NamedOptimizer:
+    """A run with twelve outcomes of a random function."""
+    decisions, constraints = KINDS[kind]
+    contexts = {"c": (0.0, 10.0), "w": Category(["sun", "rain"])}
+    space = Space(decisions, contexts, constraints=constraints, outcome="profit")
+    opt = NamedOptimizer("erbo", space, seed=seed, **{**OPTIONS, **options})
+    draw = torch.Generator().manual_seed(seed)
+    X = sample(space.search_space, 12, seed)
+    C = torch.rand(12, 2, generator=draw, dtype=torch.double)
+    C = torch.stack([3 + 4 * C[:, 0], C[:, 1].round()], -1)
+    opt.tensors.tell(X, C, 5 + 20 * torch.rand(12, generator=draw, dtype=torch.double))
+    return opt
+
+
+def boxes(opt: NamedOptimizer) -> tuple[Tensor, Tensor]:
+    space = opt.named_space.search_space
+    return space.bounds, space.context_bounds
+
+
+class Judge:
+    """Expectations by ``model.posterior`` alone, and by nothing of ours."""
+
+    def __init__(self, opt: NamedOptimizer, danger=DANGER) -> None:
+        self.space = opt.named_space.search_space
+        self.model = opt.model
+        history = opt.tensors.history
+        from botorch_drbo.adversaries import FittedRound
+
+        state = FittedRound(model=self.model, history=history, space=self.space, seed=0)
+        self.worlds = danger.worlds(state)
+
+    def expectations(self, X: Tensor) -> Tensor:
+        """``m x K``, the reference first."""
+        found = []
+        for world in self.worlds:
+            points, weights = world.contexts.points, world.contexts.weights
+            Z = torch.cat(
+                [
+                    X.unsqueeze(1).expand(-1, len(points), -1),
+                    points.expand(len(X), -1, -1),
+                ],
+                dim=-1,
+            )
+            mean = joint_moments(self.model, Z.flatten(0, 1))[0]
+            found.append(mean.reshape(len(X), -1) @ weights)
+        return torch.stack(found, -1)
+
+
+def dense(opt: NamedOptimizer) -> Tensor:
+    return sample(opt.named_space.search_space, 3000, 1)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("seed", range(4))
+def test_nothing_within_the_price_has_a_better_worst_case(kind: str, seed: int) -> None:
+    """On a dense sample, and the price is kept."""
+    opt = told(kind, seed)
+    judge, X = Judge(opt), dense(opt)
+    each = judge.expectations(X)
+    share = (0.02, 0.1, 0.3)[seed % 3]
+    best = opt.tensors.recommend(against=DANGER, give_up=share)
+    mine = judge.expectations(best.x.unsqueeze(0))[0]
+    assert best.expected_value == pytest.approx(mine[0].item(), abs=1e-8)
+    assert best.worst_case_value == pytest.approx(mine.min().item(), abs=1e-8)
+    price = best.price
+    assert price is not None
+    assert each[:, 0].max() <= price.best_expected + 1e-4 * price.gain
+    assert price.paid <= share * price.gain * (1 + 1e-9) + 1e-6 * price.gain
+    floor = price.best_expected - share * price.gain
+    allowed = each[:, 0] >= floor
+    spread = (each.max() - each.min()).item()
+    if allowed.any():
+        assert each[allowed].amin(-1).max() <= mine.min() + 2e-3 * spread
+    # What there is to gain, on another sample of the space.
+    assert price.gain == pytest.approx(
+        price.best_expected - each[:, 0].mean().item(), rel=0.2
+    )
+    there = judge.expectations(price.best.unsqueeze(0))[0]
+    assert price.bought == pytest.approx((mine.min() - there.min()).item(), abs=1e-8)
+    assert price.bought >= -1e-9
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_regret_is_the_largest_lack_to_the_best_of_each_world(kind: str) -> None:
+    opt = told(kind, 7)
+    judge, X = Judge(opt), dense(opt)
+    each = judge.expectations(X)
+    best = opt.tensors.recommend(against=DANGER, criterion="regret")
+    mine = judge.expectations(best.x.unsqueeze(0))[0]
+    spread = (each.max() - each.min()).item()
+    regrets = (each.amax(0) - each).amax(-1)
+    own = max(world.regret for world in best.worlds)
+    assert own == pytest.approx((each.amax(0) - mine).max().item(), abs=5e-3 * spread)
+    assert regrets.min() >= own - 5e-3 * spread
+    names = [world.name for world in best.worlds]
+    assert sorted(names) == sorted(world.name for world in judge.worlds)
+
+
+def test_no_price_is_the_best_expectation_and_all_of_it_the_worst_case() -> None:
+    opt = told("box", 3)
+    plain = opt.tensors.recommend()
+    nothing = opt.tensors.recommend(against=DANGER, give_up=0.0)
+    assert nothing.expected_value == pytest.approx(plain.expected_value, rel=1e-6)
+    assert "nothing given up" in str(nothing)
+    free = opt.tensors.recommend(against=DANGER)
+    amount = opt.tensors.recommend(against=DANGER, give_up={"profit": 1e6})
+    assert amount.worst_case_value == pytest.approx(free.worst_case_value, rel=1e-5)
+
+
+def test_the_more_is_given_up_the_better_the_worst_case() -> None:
+    opt = told("limited", 5)
+    found = [
+        opt.tensors.recommend(against=WassersteinBall(radius="sd"), give_up=share)
+        for share in (0.0, 0.05, 0.2, 0.6)
+    ]
+    worst = [one.worst_case_value for one in found]
+    gain = found[0].price.gain
+    assert all(b >= a - 1e-3 * gain for a, b in pairwise(worst))
+    paid = [one.price.paid for one in found]
+    assert paid[0] == pytest.approx(0.0, abs=1e-6 * gain)
+
+
+def test_a_list_is_judged_one_by_one() -> None:
+    opt = told("box", 2)
+    judge = Judge(opt)
+    X = sample(judge.space, 40, 9)
+    each = judge.expectations(X)
+    found = opt.tensors.recommend(X, against=DANGER, give_up=0.25)
+    gain = each[:, 0].max() - each[:, 0].mean()
+    allowed = each[:, 0] >= each[:, 0].max() - 0.25 * gain
+    by_hand = torch.where(allowed, each.amin(-1), -torch.inf).argmax()
+    assert torch.equal(found.x, X[by_hand])
+
+
+@pytest.mark.parametrize("scale", [1e-6, 1e9])
+def test_units_and_signs_do_not_matter(scale: float) -> None:
+    """Minus the outcome in another unit is the same problem."""
+    opt = told("box", 4)
+    twin = RobustOptimizer(
+        "erbo", *boxes(opt), seed=4,
+        maximize=False, num_restarts=4, raw_samples=256,
+    )  # fmt: skip
+    other = RobustOptimizer(
+        "erbo", *boxes(opt), seed=4,
+        num_restarts=4, raw_samples=256,
+    )  # fmt: skip
+    history = opt.tensors.history
+    other.tell(history.X, history.C, history.Y)
+    twin.tell(history.X, history.C, -scale * history.Y)
+    danger = MeanShift({"c1": 1.0})
+    one = other.recommend(against=danger, give_up=0.1)
+    two = twin.recommend(against=danger, give_up=0.1)
+    side = history.X.amax(0) - history.X.amin(0)
+    assert ((one.x - two.x).abs() <= 1e-3 * side).all()
+    assert two.price.paid == pytest.approx(scale * one.price.paid, rel=1e-2, abs=1e-3)
+    assert two.worst_case_value == pytest.approx(
+        -scale * one.worst_case_value, rel=1e-4
+    )
+    assert [w.name for w in two.worlds] == [w.name for w in one.worlds]
+
+
+def test_it_is_an_option_of_the_run_and_is_kept_in_its_journal(tmp_path) -> None:
+    opt = told(
+        "mixed", 6, against=MeanShift({"c": (-2, 0)}), give_up=0.1,
+        journal=tmp_path / "run.jsonl",
+    )  # fmt: skip
+    first = opt.recommend()
+    opt.close()
+    second = NamedOptimizer.resume(tmp_path / "run.jsonl").recommend()
+    pd.testing.assert_frame_equal(first.x, second.x)
+    assert first.worst_case_value == second.worst_case_value
+    assert first.worlds[0].name in ("as seen", "c 2 lower")
+    assert "c 2 lower" in str(first) and "price" in str(first)
+
+
+def test_an_outcome_constraint_holds_too() -> None:
+    opt = told("box", 8)
+    history = opt.tensors.history
+    twin = RobustOptimizer(
+        "erbo", *boxes(opt), feasibility=0.8,
+        num_restarts=2, raw_samples=128, hyperparameters=PRIOR,
+    )  # fmt: skip
+    low = history.X[:, :1] - history.X[:, :1].median()
+    twin.tell(history.X, history.C, history.Y, constraints=low)
+    found = twin.recommend(against=MeanShift({"c1": 1.0}), give_up=0.2)
+    assert found.feasible and found.price.paid <= found.price.limit + 1e-6
+
+
+@pytest.mark.parametrize(
+    ("options", "kind", "words"),
+    [
+        ({"give_up": -0.1}, InputDataError, "not negative|between 0 and 1"),
+        ({"give_up": 20}, InputDataError, "'profit': 20"),
+        ({"give_up": {"profit": -3}}, InputDataError, "not negative"),
+        ({"give_up": {"yield": 3}}, InputDataError, "the outcome is\\s+`profit`"),
+        ({"give_up": 0.1}, InputDataError, "against=MeanShift"),
+        ({"criterion": "regret"}, InputDataError, "names: say which"),
+        ({"criterion": "hope"}, InputDataError, "one of"),
+        (
+            {"criterion": "regret", "against": TotalVariation(0.2)},
+            InputDataError,
+            "few distributions",
+        ),
+        ({"against": "rain"}, InputDataError, "must be a danger"),
+        ({"against": MeanShift({"wind": 3})}, InputDataError, "not a context"),
+        ({"against": MeanShift(1.0), "radius": 0.1}, UnsupportedError, "no radius"),
+    ],
+)
+def test_bad_input(options, kind, words: str) -> None:
+    opt = told("box", 1)
+    radius = {"radius": options.pop("radius")} if "radius" in options else {}
+    options = {"against": DANGER, **options} if "yield" in str(options) else options
+    with pytest.raises(kind, match=words):
+        opt.recommend(**options, **radius)
+
+
+def test_a_method_without_contexts_refuses_them() -> None:
+    opt = told("box", 1)
+    plain = NamedOptimizer("gp_ucb", opt.named_space, **OPTIONS)
+    plain.tell(opt.history.iloc[:, :2], opt.history.iloc[:, 2:4], opt.history["profit"])
+    for given in ({"give_up": 0.1}, {"against": MeanShift(1.0)}):
+        with pytest.raises(UnsupportedError, match="no use to `gp_ucb`"):
+            plain.recommend(**given)
+
+
+def test_a_robust_recipe_gives_up_no_more_against_its_own_set() -> None:
+    opt = told("box", 9)
+    history = opt.tensors.history
+    for name in ("wdrbo_exact", "wdrbo", "dro", "drbo_mmd_minimax"):
+        twin = RobustOptimizer(name, *boxes(opt), seed=1, **OPTIONS)
+        twin.tell(history.X, history.C, history.Y)
+        within = twin.recommend(give_up=0.05)
+        assert within.price.paid <= 0.05 * within.price.gain * (1 + 1e-5), name
+        assert within.price.bought >= -1e-9, name
