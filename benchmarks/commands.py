@@ -336,6 +336,20 @@ def claims(options: argparse.Namespace) -> int:
     )
 
 
+def price(options: argparse.Namespace) -> int:
+    from benchmarks.experiments.price.play import play
+
+    out = RESULTS / "price" if options.out is None else options.out
+    work = LOCAL / "price" if options.work is None else options.work
+    return play(
+        options.parts,
+        work=work,
+        out=writable(out, folder=True),
+        workers=options.workers,
+        report_only=options.report,
+    )
+
+
 def papers(options: argparse.Namespace) -> int:
     from benchmarks.experiments.papers.report import make_report
 

@@ -374,6 +374,22 @@ def make_parser() -> argparse.ArgumentParser:
         "--out", type=Path, help="report file (results/EXPERIMENT/rerun.md)"
     )
 
+    price = kinds.add_parser(
+        "price",
+        help="what a limit on the price of robustness buys: claims written down before "
+        "the runs; the same command goes on with what a killed one has left",
+    )
+    price.set_defaults(command=commands.price)
+    price.add_argument("--parts", nargs="+", default=[], help="what is played (all)")
+    price.add_argument(
+        "--work", type=Path, help="folder of the blocks (results-local/price)"
+    )
+    price.add_argument("--out", type=Path, help="folder of the table and the report")
+    price.add_argument(
+        "--report", action="store_true", help="play nothing, report on the table"
+    )
+    _add_workers(price)
+
     show = kinds.add_parser("list", help="the problems, algorithms and configs")
     show.set_defaults(command=commands.show_names)
     return parser
