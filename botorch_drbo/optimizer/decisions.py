@@ -37,6 +37,7 @@ from botorch_drbo.recommendation import ModelCheck, Recommendation
 from botorch_drbo.recommendation.model_check import beyond_seen
 from botorch_drbo.recommendation.moved_contexts import MovedContext, moved_contexts
 from botorch_drbo.recommendation.price import GiveUp
+from botorch_drbo.recommendation.price_curve import PriceCurve
 from botorch_drbo.recommendation.promise import LEVEL
 from botorch_drbo.sampling import derive_seed, isolated_rng, sobol_in_box
 from botorch_drbo.search.candidates import best_rows, check_candidates, redrawn, without
@@ -273,6 +274,20 @@ def recommended(
         "expected_value",
         "worst_case_value",
     )
+
+
+def priced(
+    run: Run, this_round: Round, level: float, **decided: Unpack[DecidedBy]
+) -> PriceCurve[Tensor]:
+    """The worst case by its price, in the user's sign."""
+    outcome = run.configuration.outcome
+    recipe, state = _decided_by(run, this_round, decided)
+    if not isinstance(recipe, ModelBasedRecipe):
+        raise UnsupportedError(
+            f"`{recipe.name}` has no model of its own to find prices by. Take `erbo`, "
+            "which is told the same."
+        )
+    return outcome.told(recipe.priced(state, check_level(level), outcome.name))
 
 
 def _decided_by(

@@ -29,6 +29,7 @@ from botorch_drbo.optimizer.decisions import (
     next_decisions,
     policy_for,
     predicted,
+    priced,
     profiled,
     recommended,
 )
@@ -53,6 +54,7 @@ from botorch_drbo.recipes import Recipe
 from botorch_drbo.recipes.options import OwnFunctions
 from botorch_drbo.recommendation import ModelCheck
 from botorch_drbo.recommendation.comparison import Comparison
+from botorch_drbo.recommendation.price_curve import PriceCurve
 from botorch_drbo.recommendation.promise import LEVEL
 from botorch_drbo.space import Space
 from botorch_drbo.surrogate.by_name import ModelMaker
@@ -629,6 +631,53 @@ class Optimizer(ABC, Generic[Given, Rows, Observed, Advice, Predicted]):
         listed = self._rows(candidates, "candidates")
         found = recommended(self._run, listed, this_round, level, **decided)
         return self._translation.recommendation(found)
+
+    def price_curve(
+        self,
+        *,
+        context_set: ContextSet | None = None,
+        radius: RoundRadius | None = None,
+        context: Given | None = None,
+        level: float = LEVEL,
+        **decided: Unpack[DecidedBy],
+    ) -> PriceCurve[Rows]:
+        r"""What a better worst case costs: from nothing given up to all that it asks.
+
+        .. math:: p \mapsto \max_x \{ v(x) : E(x) \ge \max E - p \}
+
+        ``print`` shows a line for each price, ``plot_price`` the picture.
+
+        Args:
+            context_set: As for ``recommend``.
+            radius: As for ``recommend``.
+            context: As for ``recommend``.
+            level: The level of the intervals, a probability.
+            decided: ``against`` and ``criterion``, as for ``recommend``.
+
+        Returns:
+            The decisions, their prices and worst cases, with intervals and the knee.
+
+        Raises:
+            InputDataError: There is no outcome yet, or as ``recommend``.
+            UnsupportedError: The algorithm has no model of its own, or nothing is
+                feasible yet.
+
+        Example:
+            >>> import torch
+            >>> from botorch_drbo import MeanShift, RobustOptimizer
+            >>> unit = torch.tensor([[0.0], [1.0]], dtype=torch.double)
+            >>> few = {"num_restarts": 2, "raw_samples": 64, "surrogate": "botorch"}
+            >>> opt = RobustOptimizer("erbo", unit, unit, **few)
+            >>> X, C = torch.rand(2, 12, 1, dtype=torch.double)
+            >>> opt.tell(X, C, -(X - C).square())
+            >>> curve = opt.price_curve(against=MeanShift(1.0, clip=1.0))
+            >>> curve.decisions.shape, curve.paid[0].item()
+            (torch.Size([7, 1]), 0.0)
+        """
+        this_round = self._round(context_set, radius, context)
+        found = priced(self._run, this_round, level, **decided)
+        rows = self._translation.decisions(found.decisions)
+        return found.with_decisions(rows)
 
     def policy(
         self,

@@ -8,6 +8,7 @@ from botorch_drbo.plotting.history import plot_history, plot_regret
 from botorch_drbo.plotting.model import plot_model_check, plot_policy, plot_surface
 from botorch_drbo.plotting.robustness import (
     plot_compare,
+    plot_price,
     plot_robustness_profile,
     plot_worst_case,
 )
@@ -21,6 +22,7 @@ __all__ = [
     "plot_history",
     "plot_model_check",
     "plot_policy",
+    "plot_price",
     "plot_regret",
     "plot_robustness_profile",
     "plot_surface",

@@ -20,6 +20,8 @@ from botorch_drbo.plotting.style import (
 )
 from botorch_drbo.recommendation import Recommendation
 from botorch_drbo.recommendation.comparison import Comparison
+from botorch_drbo.recommendation.price_curve import PriceCurve
+from botorch_drbo.recommendation.promise import shown
 from botorch_drbo.space import NamedRecommendation
 
 
@@ -96,6 +98,65 @@ def plot_robustness_profile(
             )
     ax.set(xlabel=xlabel, ylabel=ylabel)
     ax.margins(x=0.01)
+    ax.grid(alpha=0.25)
+    ax.legend(frameon=False)
+    return ax
+
+
+def plot_price(
+    curve: PriceCurve[Any], ax: Axes | None = None, *, ylabel: str | None = None
+) -> Axes:
+    r"""Draw what a better worst case costs.
+
+    The worst case over what of the expectation is given up, with its interval; a ring
+    at the knee, after which more is paid for less.
+
+    Args:
+        curve: From ``price_curve`` of an optimizer.
+        ax: Where to draw; a new figure if None.
+        ylabel: The label of the vertical axis, with its unit.
+
+    Returns:
+        The axes.
+
+    Example:
+        >>> import torch
+        >>> from botorch_drbo import MeanShift, RobustOptimizer
+        >>> from botorch_drbo.plotting import plot_price
+        >>> unit = torch.tensor([[0.0], [1.0]], dtype=torch.double)
+        >>> few = {"num_restarts": 2, "raw_samples": 64, "surrogate": "botorch"}
+        >>> opt = RobustOptimizer("erbo", unit, unit, **few)
+        >>> X, C = torch.rand(2, 12, 1, dtype=torch.double)
+        >>> opt.tell(X, C, -(X - C).square())
+        >>> ax = plot_price(opt.price_curve(against=MeanShift(1.0, clip=1.0)))
+        >>> ax.get_xlabel()
+        'given up of the expected value'
+    """
+    ax = given_or_new(ax)
+    paid, worst = as_array(curve.paid), as_array(curve.worst_cases)
+    ends = [curve.beliefs[i].interval(curve.level) for i in range(len(paid))]
+    low, high = zip(*ends, strict=True)
+    colour = COLOURS[0]
+    ax.fill_between(
+        paid, low, high, color=colour, alpha=0.15, lw=0, label=f"{curve.level:.0%}"
+    )
+    ax.plot(paid, worst, color=colour, lw=2.0, marker=MARKERS[0], label="worst case")
+    if (knee := curve.knee) is not None:
+        ax.plot(
+            paid[knee],
+            worst[knee],
+            marker="o",
+            markersize=13.0,
+            markerfacecolor="none",
+            markeredgecolor=COLOURS[1],
+            linestyle="none",
+            label=f"knee: {shown(float(paid[knee]))} given up",
+        )
+    ax.set(
+        xlabel=f"given up of the expected {curve.outcome}",
+        ylabel=ylabel or f"worst-case {curve.outcome}",
+    )
+    ax.margins(x=0.02)
     ax.grid(alpha=0.25)
     ax.legend(frameon=False)
     return ax

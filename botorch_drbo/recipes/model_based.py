@@ -45,6 +45,7 @@ from botorch_drbo.recommendation.best_decision import (
     warn_of_the_surest,
 )
 from botorch_drbo.recommendation.price import GiveUp, check_give_up, price_of
+from botorch_drbo.recommendation.price_curve import PriceCurve, price_curve
 from botorch_drbo.recommendation.promise import Promise
 from botorch_drbo.recommendation.recommendation import Recommendation
 from botorch_drbo.recommendation.stability import against_rivals, profile, rivals_of
@@ -486,6 +487,7 @@ class ModelBasedRecipe(Recipe):
         problem: WorstCaseProblem,
         chance: ChanceConstraint | None,
         candidates: Tensor | None,
+        best: Tensor | None = None,
     ) -> Decided:
         """The decision with the best objective of the mean among those that may be."""
         return decided(
@@ -497,7 +499,35 @@ class ModelBasedRecipe(Recipe):
             self.exploiting if self._has_own_objective else None,
             give_up=self.give_up,
             criterion=self.criterion,
+            best=best,
         )
+
+    def priced(
+        self, state: FittedState, level: float, outcome: str
+    ) -> PriceCurve[Tensor]:
+        r"""The worst case by what of the expectation is given up for it."""
+        self.check_has_outcomes(state.history)
+        with isolated_rng(state.seed, state.space.bounds.device):
+            surrogate = self.judging_surrogate()
+            model = state.model(surrogate)
+            fitted = self._round_of(model, state)
+            chance = self._chance(state.constraints(), fitted)
+            problem = self.decided_problem(fitted)
+            check = state.check_if_closed(model, surrogate, problem.contexts)
+
+            def decide(give_up: GiveUp | None, best: Tensor | None) -> Decided:
+                own = replace(self, give_up=give_up)
+                return own._best(fitted, problem, chance, None, best)
+
+            return price_curve(
+                decide,
+                problem,
+                model,
+                widening=None if check is None else check.widening,
+                level=level,
+                outcome=outcome,
+                seed=state.seed,
+            )
 
     @property
     def _has_own_objective(self) -> bool:

@@ -397,17 +397,21 @@ def decided(
     *,
     give_up: GiveUp | None,
     criterion: str,
+    best: Tensor | None = None,
 ) -> Decided:
     """The best decision by a worst case, a largest regret or an objective of its own.
 
     With a price, among the decisions that give up no more of the expectation.
 
-    Shapes: ``candidates``: ``m x d_x``.
+    Shapes: ``candidates``: ``m x d_x``; ``best``: ``d_x``, the decision with the best
+    expectation if it is known.
     """
     limit = None
     if give_up is not None:
-        expectation = expectation_of(state, problem.contexts)
-        best, _, reached = best_by(expectation, state, chance, candidates, effort)
+        reached = None
+        if best is None:
+            expectation = expectation_of(state, problem.contexts)
+            best, _, reached = best_by(expectation, state, chance, candidates, effort)
         # Where nothing is feasible the surest decision is the answer, at any price.
         if chance is None or reached is None or reached >= chance.level:
             limit = PriceLimit.of(
