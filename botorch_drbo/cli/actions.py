@@ -301,7 +301,6 @@ def compare(
     methods: list[str] | None,
     shift: list[str] | None,
     forecast: Path | None,
-    clip: float,
 ) -> None:
     """Show what the methods are expected to earn."""
     problem, opt = _with_outcomes(options)
@@ -312,7 +311,7 @@ def compare(
         # The worst distribution is known of a Wasserstein ball alone.
         radii=[radius] if radius and isinstance(own, WassersteinBall) else (),
         context_set=problem.this_round(forecast)["context_set"],
-        clip=clip,
+        clip=problem.description.clip or 0.0,
     )
     found = with_decisions_in_digits(found, problem.file, problem.space)
     answer(

@@ -5,11 +5,24 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from decimal import Decimal
+from pathlib import Path
 
 from botorch.exceptions.errors import InputDataError
 
 from botorch_drbo._validation import did_you_mean
+from botorch_drbo.adversaries import (
+    Adversary,
+    AnyOf,
+    Danger,
+    MeanShift,
+    Mixture,
+    Scenarios,
+    Spread,
+    Weights,
+)
+from botorch_drbo.adversaries.wasserstein import WassersteinBall
 from botorch_drbo.cli.options import HELP
+from botorch_drbo.contexts import ContextSet
 from botorch_drbo.space import (
     Category,
     Continuous,
@@ -180,6 +193,86 @@ def parse_shift(text: str) -> tuple[str, dict[str, float]]:
         f"`--shift {text}` cannot be read. Write NAME=SIZE, such as temp=+6, with "
         "commas between several that move at once.",
     )
+
+
+def parse_against(
+    words: Sequence[str],
+    contexts: Mapping[str, Variable],
+    clip: float,
+    read_forecast: Callable[[Path], ContextSet],
+) -> Adversary:
+    """Read what is feared: ``temp=3``, ``weather:rain=60%``, ``box=10%``, ``ball``."""
+    if BALL in words:
+        if len(words) > 1:
+            raise InputDataError(
+                f"`--against {' '.join(words)}`: `{BALL}` is every pattern within one "
+                "deviation, and stands alone."
+            )
+        return WassersteinBall(radius="sd")
+    shifts: dict[str, float | tuple[float, float]] = {}
+    dangers: list[Danger] = []
+    for word in words:
+        name, _, size = (part.strip() for part in word.partition("="))
+        column, _, level = (part.strip() for part in name.partition(":"))
+        try:
+            if not size and name.lower().endswith(".csv"):
+                path = Path(name)
+                dangers.append(Scenarios({path.stem: read_forecast(path)}))
+            elif name in contexts and size:
+                low, colon, high = size.partition(":")
+                shifts[name] = (as_size(low), as_size(high)) if colon else as_size(size)
+            elif level and column in contexts:
+                named = isinstance(contexts[column], Category)
+                value = level if named else as_size(level)
+                dangers.append(Weights({column: {value: as_size(size)}}))
+            elif name in _DANGERS:
+                make, default = _DANGERS[name]
+                dangers.append(make(as_size(size) if size else default, clip))
+            else:
+                raise ValueError(word)
+        except ValueError as error:
+            raise InputDataError(
+                f"`--against {word}` cannot be read. Write NAME=SIZE or NAME=LOW:HIGH "
+                f"with one of the contexts {list(contexts)}, COLUMN:LEVEL=SHARE, "
+                f"{', '.join(f'{known}=SIZE' for known in _DANGERS)}, a file "
+                f"FORECASTS.csv, or `{BALL}`."
+            ) from error
+    if shifts:
+        dangers.insert(0, MeanShift(shifts, clip))
+    return dangers[0] if len(dangers) == 1 else AnyOf(*dangers)
+
+
+BALL = "ball"
+"""Every distribution within one deviation of those seen."""
+_DANGERS: Mapping[str, tuple[Callable[[float, float], Danger], float]] = {
+    "mean": (MeanShift, 1.0),
+    "spread": (Spread, 2.0),
+    "box": (lambda share, clip: Mixture(share), 0.1),
+}
+"""By their words on the command line, with the size where none is named."""
+
+
+def as_size(word: str) -> float:
+    """A number, or a share in percent."""
+    percent = word.strip().endswith("%")
+    number = as_number(word.strip().removesuffix("%"))
+    if number is None:
+        raise ValueError(word)
+    return number / 100.0 if percent else number
+
+
+def parse_give_up(word: str, outcome: str) -> float | dict[str, float] | None:
+    """Read a price: ``10%``, an amount of the outcome, or ``all``."""
+    if word.strip() == "all":
+        return None
+    try:
+        size = as_size(word)
+    except ValueError as error:
+        raise InputDataError(
+            f"`--give-up {word}` cannot be read. Write a share of what there is to "
+            f"gain, 10%, an amount of `{outcome}`, 20, or `all`."
+        ) from error
+    return size if word.strip().endswith("%") else {outcome: size}
 
 
 def _pairs(

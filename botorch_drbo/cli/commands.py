@@ -48,13 +48,17 @@ _LISTS = (
     "--contexts",
     "--known",
     "--radius",
+    "--against",
     "--methods",
     "--shift",
     "--at",
 )
 _IN_SHELL = {
+    "against": "--against",
     "algorithm": "--algorithm",
     "clip": "--clip",
+    "criterion": "--criterion",
+    "give_up": "--give-up",
     "group": "--group",
     "context_set": "--forecast",
     "feasibility": "--feasibility",
@@ -273,10 +277,6 @@ def compare(
         ),
     ] = None,
     forecast: Forecast = None,
-    clip: Annotated[
-        float,
-        typer.Option("--clip", help="What share a shift may move out of the bounds."),
-    ] = 0.0,
 ) -> None:
     """Show the expected outcomes of several methods, without and with shifts."""
 

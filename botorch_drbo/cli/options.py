@@ -100,6 +100,26 @@ Radius = Annotated[
     ),
 ]
 
+Against = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--against",
+        help="What to decide against: temp=3 (up or down by 3), temp=-3:0 (one way), "
+        "rain=60% of a category as weather:rain=60%, mean=1 (all columns, in "
+        "deviations), spread=2, box=10% (a tenth from anywhere), FORECASTS.csv, or "
+        "`ball` (any pattern within one deviation). Several are joined.",
+    ),
+]
+
+GiveUp = Annotated[
+    str | None,
+    typer.Option(
+        "--give-up",
+        help="What a better worst case may cost: 10% of what there is to gain, an "
+        "amount of the outcome such as 20, or `all`.",
+    ),
+]
+
 Known = Annotated[
     list[str] | None,
     typer.Option("--known", help="A known part of the next context: NAME=VALUE."),
@@ -192,6 +212,24 @@ class Options:
         ),
     ] = None
     radius: Radius = None
+    against: Against = None
+    give_up: GiveUp = None
+    criterion: Annotated[
+        str | None,
+        typer.Option(
+            "--criterion",
+            help="worst_case, or `regret` for the least regret in the worst of the "
+            "dangers of --against.",
+        ),
+    ] = None
+    clip: Annotated[
+        float | None,
+        typer.Option(
+            "--clip",
+            help="What share of cases a shift may move beyond the bounds, where it "
+            "leaves them (default 0).",
+        ),
+    ] = None
     status: Annotated[
         str | None,
         typer.Option(

@@ -19,7 +19,9 @@ from botorch.exceptions.warnings import BotorchWarning
 from botorch_drbo._validation import did_you_mean, is_number
 from botorch_drbo.cli.columns import (
     as_number,
+    parse_against,
     parse_constraint,
+    parse_give_up,
     parse_known,
     parse_limits,
     parse_radius,
@@ -67,6 +69,14 @@ class Description:
     half_life: float | None = None
     # How far contexts may be off; None for the recipe's own.
     radius: RoundRadius | None = None
+    # Against what a recommendation is decided, as it is typed; empty for the recipe's.
+    against: Sequence[str] = ()
+    # What a better worst case may cost, as it is typed; None for all.
+    give_up: str | None = None
+    # What is best in the worst of all; None for the recipe's own.
+    criterion: str | None = None
+    # What share of cases a shift may cut at the bounds; None for none.
+    clip: float | None = None
     # The column that says which trials have failed, or None.
     status: str | None = None
     # What was not said of a column, and was taken from the file.
@@ -188,6 +198,14 @@ def _texts(path: Path, key: str, value: Toml) -> list[str]:
     return texts
 
 
+def _price(path: Path, key: str, value: Toml) -> str:
+    return (
+        _text(path, key, value)
+        if isinstance(value, str)
+        else str(_number(path, key, value))
+    )
+
+
 def _flag(path: Path, key: str, value: Toml) -> bool:
     if not isinstance(value, bool):
         raise _refusal(path, key, value, "true or false")
@@ -222,6 +240,10 @@ _KEYS: Mapping[str, Callable[[Path, str, Toml], object]] = {
     "feasibility": _number,
     "half_life": _number,
     "radius": _radius,
+    "against": _texts,
+    "give_up": _price,
+    "criterion": _text,
+    "clip": _number,
 }
 
 
@@ -333,9 +355,15 @@ class Problem:
         texts = () if said.status is None else (said.status,)
         further = {
             name: value
-            for name in ("feasibility", "half_life", "radius")
+            for name in ("feasibility", "half_life", "radius", "criterion")
             if (value := getattr(said, name)) is not None
         }
+        if said.against:
+            further["against"] = parse_against(
+                said.against, space.contexts, said.clip or 0.0, self._forecast
+            )
+        if said.give_up is not None:
+            further["give_up"] = parse_give_up(said.give_up, space.outcome)
         with lines_of(file.path):
             return NamedOptimizer.from_dataframe(
                 file.frame(variables, texts),
@@ -464,6 +492,10 @@ def _described(options: Options, file: CsvFile) -> tuple[Description, list[str]]
         "feasibility": options.feasibility,
         "half_life": options.half_life,
         "radius": parse_radius(options.radius) if options.radius else None,
+        "against": options.against,
+        "give_up": options.give_up,
+        "criterion": options.criterion,
+        "clip": options.clip,
         "status": options.status,
     }
     overrides = {name: value for name, value in given.items() if value is not None}
