@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from decimal import Decimal
@@ -329,9 +330,10 @@ def read_cell(word: str, variable: Variable | None, location: str) -> object:
 def as_number(word: str) -> float | None:
     """A number as CSV files have them, digits and a decimal point; None for no number.
 
-    Python's ``float`` would read ``1_5`` as 15 and take ``nan``.
+    Python's ``float`` would read ``1_5`` as 15, and ``1e400`` as infinite.
     """
-    return float(word) if _NUMBER.fullmatch(word) else None
+    number = float(word) if _NUMBER.fullmatch(word) else math.inf
+    return number if math.isfinite(number) else None
 
 
 def as_decimal(word: str) -> Decimal:

@@ -120,6 +120,7 @@ _Arm = tuple[int, str]  # the index of its trial, its name
 _Outcome = tuple[float, float | None]  # and the variance of its noise
 
 _OUTCOME = "botorch_drbo_outcome"  # in the metadata of a trial
+_GOES_ON = "botorch_drbo_goes_on"  # likewise
 _NONE = (None, None)
 
 ON_THE_WAY = {
@@ -166,6 +167,8 @@ def events_of(
             if x is None:
                 continue
             c = words.contexts(arm.parameters, where, rule)
+            seen = None if None in c else tensor(c)
+            lost = asked and seen is None  # it has failed before its context was seen
             if asked:
                 known = tensor(c) if any(value is not None for value in c) else None
                 this_round = Round(known_context=known)
@@ -173,21 +176,26 @@ def events_of(
                 num_trials += 1
                 if pending:
                     continue
-                record("withdraw", trial=num_trials - 1)
-                if failed:  # what happened, if anything, is a trial of its own
+                gone = _GOES_ON in trial.run_metadata
+                gone = gone or trial.status is TrialStatus.STALE
+                if gone or not lost:
+                    record("withdraw", trial=num_trials - 1)
+                if gone:  # what happened, if anything, is a trial of its own
                     continue
             if outcome is not None:
                 outcome = _of_use(trial, arm.parameters, outcome, words, rule)
-            if None in c:
-                continue
-            observation = {"x": tensor(x), "c": tensor(c), "closes_pending": False}
+            if seen is None:
+                if pending:
+                    continue
+                outcome = None
+            observation = {"x": tensor(x), "c": seen, "closes_pending": lost}
             room = rooms.get((trial.index, arm.name))
-            if room is not None and not (pending and outcome is None):
+            if seen is not None and room and not (pending and outcome is None):
                 observation["constraints"] = tensor(room).unsqueeze(0)
             mean, variance = outcome or _NONE
             over = outcome is None and not pending
             record("tell", **observation, y=mean, y_variance=variance, failed=over)
-            num_trials += 1
+            num_trials += not lost
     return events
 
 
@@ -211,6 +219,11 @@ def _of_use(
         rule.refuse_or_warn(error, FAILED)
         return None
     return outcome
+
+
+def goes_on(trial: BaseTrial, index: int) -> None:
+    """Say of a trial that is closed that it has not failed: another one continues."""
+    trial.update_run_metadata({_GOES_ON: index})
 
 
 def keep_outcome(trial: BaseTrial, mean: float, error: float | None) -> None:

@@ -49,6 +49,7 @@ from botorch_drbo.acquisition import OverJointInputs
 from botorch_drbo.integrations._ax_experiment import (
     ON_THE_WAY,
     UNMEASURED,
+    goes_on,
     is_attached,
     is_number,
     keep_measured,
@@ -205,6 +206,7 @@ def tell(
         return trial_index
     if (whole := {**parameters, **kept}) != parameters:
         complete_index = client.attach_trial(whole)  # pyright: ignore[reportArgumentType]
+        goes_on(trial, complete_index)
         _close(client, trial, f"its context came: see trial {complete_index}")
         trial_index, trial = complete_index, experiment.trials[complete_index]
     if raw_data is not None and measured is not None and of_use:

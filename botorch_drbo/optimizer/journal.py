@@ -119,7 +119,7 @@ class Journal:
             if os.fstat(journal._descriptor).st_size:
                 raise InputDataError(
                     f"The file {file} exists and is not empty. If it is the journal of "
-                    "a run, go on with it by `RobustOptimizer.resume(path)`; to start "
+                    "a run, go on with it by `resume(path)`; to start "
                     "another run, choose another path."
                 )
             header = {
@@ -183,8 +183,7 @@ class Journal:
         """Refuse to write unless the file is the one that this run has written."""
         if not self.close.alive:
             raise InputDataError(
-                f"The journal {self.path} is closed. Go on with "
-                "`RobustOptimizer.resume(path)`."
+                f"The journal {self.path} is closed. Go on with `resume(path)`."
             )
         if os.getpid() != self._owner:
             raise InputDataError(
@@ -192,7 +191,7 @@ class Journal:
                 f"is process {os.getpid()}, forked from it: two writers would destroy "
                 "the run. Ask and tell in the process that opened the journal, and "
                 "send it the outcomes. If that process has ended, call `close()` here "
-                "and `RobustOptimizer.resume(path)`."
+                "and `resume(path)`."
             )
         here, end = os.fstat(self._descriptor), self._lines[-1].end
         try:
@@ -213,7 +212,7 @@ class Journal:
         raise InputDataError(
             f"The journal {self.path} {what}. Nothing was recorded or written now. The "
             "run up to here is in memory: put the file back, or go on in a new one "
-            "with `RobustOptimizer.from_state_dict(opt.state_dict(), journal=path)`."
+            "with `from_state_dict(opt.state_dict(), journal=path)`."
         )
 
     def _write(self, records: Sequence[dict[str, Any]]) -> None:

@@ -131,7 +131,7 @@ def check_constraint(
     if isinstance(constraint, FunctionName):
         raise InputDataError(
             f"the constraint `{constraint.name}` is a function, which is not stored. "
-            "Give the space again: `RobustOptimizer.resume(path, space=space)`."
+            "Give the space again: `NamedOptimizer.resume(path, space=space)`."
         )
     if not callable(constraint):
         raise InputDataError(

@@ -115,6 +115,9 @@ def test_columns_without_a_name_may_be_several(path: Path) -> None:
         ("1_5", "line 2, column `price`: must be a number, got '1_5'"),
         ("nan", "must be a number, got 'nan'"),
         ("inf", "must be a number"),
+        ("1e400", "must be a number, got '1e400'"),
+        ("-1e99999999999999999999", "must be a number"),
+        (400 * "9", "must be a number"),
         ("20 EUR", "must be a number, got '20 EUR'.*without a unit"),
         ("0x10", "must be a number"),
         ("\uff12\uff10", "must be a number"),
@@ -143,6 +146,7 @@ def test_numbers_as_programs_write_them(path: Path, word: str, number: float) ->
         ({2: "20,5", 3: "30,5"}, "line 2.*comma"),
         ({2: "1_5", 3: "20"}, "line 2, column `p`: '1_5' is not a number"),
         ({2: "20", 3: "30", 4: "n/a"}, "line 4, column `p`: 'n/a' is not a number"),
+        ({2: "20", 3: "30", 4: "1e999"}, "line 4, column `p`: '1e999' is not a number"),
         ({2: "20", 3: "20.0"}, "too few to guess"),
     ],
 )

@@ -7,9 +7,10 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from botorch_drbo.cli.csv_file import CsvFile, in_digits
+from botorch_drbo.cli.csv_file import CsvFile, as_values, in_digits
 from botorch_drbo.space import (
     Category,
+    Continuous,
     Integer,
     LinearConstraint,
     Log,
@@ -116,3 +117,42 @@ def test_a_batch_keeps_apart_too(tmp_path: Path) -> None:
     # 4.02 becomes neither 4.0, which is the third one, nor 4.1, which is too much.
     rows = in_digits(x, x.iloc[:0], CsvFile.read(path), space)
     assert [row["a"] for row in rows] == ["4.02", "3.9", "4.0"]
+
+
+def test_the_last_resort_is_every_digit_even_of_what_is_pending(tmp_path: Path) -> None:
+    pending = (33.3, 33.4, 33.31)
+    assert written(tmp_path, "1.0", 33.31, (0, 90), pending) == "33.31"
+
+
+@pytest.mark.parametrize("num_columns", [10, 11])
+def test_at_most_ten_columns_have_a_second_choice(
+    tmp_path: Path, num_columns: int
+) -> None:
+    names = [f"a{j}" for j in range(num_columns)]
+    path = tmp_path / "data.csv"
+    row = ",".join(["1.0"] * num_columns)
+    path.write_text(f"{','.join(names)},c,y\n{row},1,1\n")
+    space = Space(dict.fromkeys(names, (0, 90)), {"c": (0, 1)}, outcome="y")
+    x = pd.DataFrame({name: [4.02] for name in names})
+    pending = pd.DataFrame({name: [4.0] for name in names})
+    (cells,) = in_digits(x, pending, CsvFile.read(path), space)
+    # One moves to its other side where there is a choice; else all digits stay.
+    words = ["4.0"] * 9 + ["4.1"] if num_columns == 10 else ["4.02"] * 11
+    assert list(cells.values()) == words
+
+
+@pytest.mark.parametrize(
+    ("word", "value"),
+    [
+        ("4.0", 4),
+        ("4.5", 4.5),
+        ("9007199254740991", 2**53 - 1),
+        ("9007199254740992", 2.0**53),  # not every whole number from here on
+    ],
+)
+def test_json_has_whole_numbers_that_are_exact(word: str, value: float) -> None:
+    found = as_values(
+        {"x": word, "k": "7"}, {"x": Continuous(0, 1e16), "k": Category(["7", "8"])}
+    )
+    assert found == {"x": value, "k": "7"}
+    assert type(found["x"]) is type(value)

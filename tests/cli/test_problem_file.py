@@ -91,6 +91,17 @@ def test_what_is_said_is_not_guessed(data: Path) -> None:
     assert "# soil: not named" in text and "# yield: empty in rows" in text
 
 
+@pytest.mark.parametrize("cell", ["1e400", "1e99999999999999999999", 400 * "9"])
+def test_a_number_beyond_all_numbers_leaves_its_column_alone(
+    data: Path, cell: str
+) -> None:
+    data.write_text(FARM.replace("120.25", cell).replace("9.5,6.4", f"{cell},6.4"))
+    assert call("init", data, "--contexts", "rain")[0] == 0
+    assert not {"nitrogen", "runoff"} & {*problem(data)["decisions"]}
+    text = (data.parent / "problem.toml").read_text()
+    assert f"# nitrogen: numbers, and {cell}" in text
+
+
 def test_a_column_with_gaps_is_no_variable(data: Path) -> None:
     assert call("init", data, "--contexts", "rain")[0] == 0
     assert "runoff" not in problem(data)["decisions"]

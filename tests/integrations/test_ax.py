@@ -255,7 +255,53 @@ def test_a_context_counts_before_its_outcome_and_a_failed_trial_keeps_it() -> No
     assert len(robust.optimizer(client).pending) == 0
 
 
-def test_what_was_abandoned_is_avoided_and_what_failed_is_not() -> None:
+@pytest.mark.parametrize("forgotten", [False, True])
+def test_what_failed_before_its_context_came_is_not_asked_again(
+    forgotten: bool, tmp_path: Path
+) -> None:
+    client = make("erbo")
+    play(client, range(5))
+    lost = []
+    for _ in range(3):
+        index, decision = ask(client)
+        lost.append(decision["x"])
+        if forgotten:
+            client.complete_trial(index, {"cost": 1.0})
+        else:
+            client.mark_trial_failed(index)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", InputDataWarning)
+        x = ask(reloaded(client, tmp_path))[1]["x"]
+    gaps = torch.pdist(torch.tensor([*lost, x]).double().unsqueeze(-1))
+    assert gaps.min() >= 0.999e-3
+    seen = robust.optimizer(client).trials
+    assert [t.status for t in seen].count("failed") == 3
+
+
+def test_a_failure_in_a_known_context_says_nothing_of_others() -> None:
+    both = (X, C, real("d", 0.0, 1.0))
+    client = make("erbo", parameters=both, contexts=("c", "d"))
+    for t in range(4):
+        robust.tell(
+            client, ask(client)[0], {"c": world(t), "d": 0.5}, {"cost": 1.0 * t}
+        )
+    index, decision = ask(client, c=11.0)
+    client.mark_trial_failed(index)
+    (lost,) = [t for t in robust.optimizer(client).trials if t.status == "failed"]
+    assert lost.c is None and lost.known_context is not None
+    assert lost.known_context.tolist() == pytest.approx([11.0, math.nan], nan_ok=True)
+    assert abs(ask(client, c=11.0)[1]["x"] - decision["x"]) >= 0.999e-3
+
+
+def test_a_trial_whose_context_came_has_not_failed() -> None:
+    client = make()
+    index = robust.tell(client, ask(client)[0], {"c": 11.0})
+    robust.tell(client, index, {"c": 11.0}, {"cost": 1.0})
+    statuses = [trial.status for trial in robust.optimizer(client).trials]
+    assert statuses == ["withdrawn", "complete"]
+
+
+def test_what_was_abandoned_is_pending_and_what_failed_is_not() -> None:
     client = make()
     (failed, _), (abandoned, decision) = ask(client), ask(client)
     client.mark_trial_failed(failed)
