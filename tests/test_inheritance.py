@@ -17,6 +17,8 @@ DEFAULTS = {
     "Adversary.chance_constraint_problem": "the problem of the outcome",
     "Adversary.diameter": "None: no largest distance is known",
     "Adversary.fixed_radius": "that of the option `radius`",
+    "Adversary.check_space": "the columns of a radius",
+    "ModelBasedRecipe._has_own_objective": "where no worst case is maximised",
     "Adversary.search_problem": "the problem of the recommendation, on its list",
     "Adversary.worst_case_problem_of": "the set around the contexts as they are",
     "AmbiguitySet._check_sizes": "one score for each weight",

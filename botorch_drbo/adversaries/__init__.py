@@ -7,15 +7,7 @@ from botorch_drbo.adversaries.base import (
     SearchProblem,
     WorstCaseProblem,
 )
-from botorch_drbo.adversaries.dangers import (
-    AnyOf,
-    Danger,
-    MeanShift,
-    Mixture,
-    Scenarios,
-    Spread,
-    Weights,
-)
+from botorch_drbo.adversaries.dangers import Danger, MeanShift, Spread
 from botorch_drbo.adversaries.empirical import (
     AroundContexts,
     Empirical,
@@ -28,6 +20,7 @@ from botorch_drbo.adversaries.kernels import (
     MinimaxMMDBall,
     MMDBall,
 )
+from botorch_drbo.adversaries.scenarios import AnyOf, Mixture, Scenarios, Weights
 from botorch_drbo.adversaries.wasserstein import WassersteinBall
 
 ADVERSARIES: Registry[Adversary] = Registry(

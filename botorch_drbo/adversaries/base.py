@@ -25,7 +25,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from botorch_drbo._validation import check_bounds, check_inside, check_options
-from botorch_drbo.ambiguity import AmbiguitySet
+from botorch_drbo.ambiguity import AmbiguitySet, FiniteFamily
 from botorch_drbo.codec.objects import storable
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.contexts.sources import half_life_weights
@@ -200,7 +200,8 @@ class WorstCaseProblem:
         fixed: Columns in which no mass moves, and that are not known.
         within: The size of the ball, in words; empty for its name and radius.
         by_column: Whether the radius is a multiple of radii by column.
-        worlds: The names of the distributions of a ``FiniteFamily``, in its order.
+        family: The distributions of a danger, if they are all.
+        worlds: Their names, in the order of the family.
     """
 
     contexts: ContextSet
@@ -213,6 +214,7 @@ class WorstCaseProblem:
     fixed: tuple[int, ...] = ()
     within: str = ""
     by_column: bool = False
+    family: FiniteFamily | None = None
     worlds: tuple[str, ...] = ()
 
     @classmethod

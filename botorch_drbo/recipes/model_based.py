@@ -191,15 +191,16 @@ class ModelBasedRecipe(Recipe):
         object.__setattr__(self, "feasibility", feasibility)
         check_options(self)
         check_give_up(self.give_up)
-        if isinstance(self.against, AmbiguitySet):
-            around = AroundContexts(ambiguity_set=self.against)
-            object.__setattr__(self, "against", around)
         if not isinstance(self.against, Adversary | None):
-            raise InputDataError(
-                "`against` must be a danger such as MeanShift(1.0), an adversary such "
-                "as WassersteinBall(radius='sd') or an ambiguity set, got "
-                f"{self.against!r:.100}."
-            )
+            try:
+                around = AroundContexts(ambiguity_set=self.against)
+            except InputDataError as error:
+                raise InputDataError(
+                    "`against` must be a danger such as MeanShift(1.0), an adversary "
+                    "such as WassersteinBall(radius='sd') or an ambiguity set, got "
+                    f"{self.against!r:.100}."
+                ) from error
+            object.__setattr__(self, "against", around)
         self._check_decides()
         self.effort(seed=0)  # checks its three options
 

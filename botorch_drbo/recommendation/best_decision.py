@@ -25,7 +25,7 @@ from botorch_drbo.acquisition.feasibility import (
 )
 from botorch_drbo.adversaries import FittedRound, WorstCaseProblem
 from botorch_drbo.adversaries.base import listed, with_unlisted
-from botorch_drbo.ambiguity import FiniteFamily, RobustValue
+from botorch_drbo.ambiguity import RobustValue
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.objectives import UncertaintyObjective, WorstRegret
 from botorch_drbo.problem.feasible import feasible, sample
@@ -418,8 +418,9 @@ def decided(
                 state, problem.contexts, best, give_up, candidates, effort
             )
     if criterion == "regret":
-        family, best_in_each = _best_in_each(state, problem, chance, candidates, effort)
-        objective = WorstRegret(family, best_in_each)
+        assert problem.family is not None
+        best_in_each = _best_in_each(state, problem, chance, candidates, effort)
+        objective = WorstRegret(problem.family, best_in_each)
         acqf = DistributionallyRobustUCB(state.model, 0.0, problem.contexts, objective)
         found = best_by(acqf, state, chance, candidates, effort, limit)
         return Decided((*found, None), limit, best_in_each)
@@ -437,13 +438,11 @@ def _best_in_each(
     chance: ChanceConstraint | None,
     candidates: Tensor | None,
     effort: Effort,
-) -> tuple[FiniteFamily, Tensor]:
-    """The distributions of a finite family, and the best expectation in each, ``K``."""
-    points = problem.contexts.points
-    family = problem.ball(points)
-    assert isinstance(family, FiniteFamily)
+) -> Tensor:
+    """The best expectation in each distribution of a finite family, ``K``."""
     best = []
-    for weights in family.distributions:
-        alone = expectation_of(state, ContextSet(points, weights))
+    assert problem.family is not None
+    for weights in problem.family.distributions:
+        alone = expectation_of(state, ContextSet(problem.contexts.points, weights))
         best.append(best_by(alone, state, chance, candidates, effort)[1])
-    return family, torch.stack(best)
+    return torch.stack(best)

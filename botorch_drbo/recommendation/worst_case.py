@@ -16,7 +16,7 @@ from botorch_drbo.adversaries.base import (
     WorstCaseProblem,
     listed,
 )
-from botorch_drbo.ambiguity import FiniteFamily, RobustValue
+from botorch_drbo.ambiguity import RobustValue
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.posterior import marginal_posterior
 from botorch_drbo.posterior.view import View
@@ -272,12 +272,10 @@ def worlds_of(
 
     Shapes: ``best``: ``K``, the best expectation in each.
     """
-    points = problem.contexts.points
-    family = problem.ball(points)
-    if not problem.worlds or not isinstance(family, FiniteFamily):
+    if problem.family is None:
         return ()
     with torch.no_grad():
-        expected = family.expectations(mean(points))
+        expected = problem.family.expectations(mean(problem.contexts.points))
     lacks = [None] * len(expected) if best is None else (best - expected).tolist()
     found = map(WorldValue, problem.worlds, expected.tolist(), lacks)
     worst_by = (

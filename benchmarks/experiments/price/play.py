@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from benchmarks.experiments.price.cases import CASES, seed_of
+from benchmarks.experiments.price.report import make_report
 from benchmarks.experiments.price.rules import (
     EFFORT,
     EXPECTED,
@@ -197,4 +198,6 @@ def play(
             failed += isinstance(outcome, BaseException)
             print(*key, outcome or "", flush=True)
         pd.DataFrame(collected(work)).to_csv(out / TABLE, index=False)
+    page = make_report(pd.read_csv(out / TABLE))
+    (out / "README.md").write_text(page, encoding="utf-8")
     return 1 if failed else 0
