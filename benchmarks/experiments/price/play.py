@@ -31,7 +31,8 @@ from botorch_drbo import RobustOptimizer
 from botorch_drbo.optimizer.run import Purpose
 from botorch_drbo.recipes import make_recipe
 
-TABLE = "blocks.csv"
+KEY, OF = ["part", "case", "seed", "told"], ": "
+MEASURES = ("loss", "floor", "worst_regret", "mean_regret", "regret")
 CHECKPOINTS = (15, 30)
 SEEDS = range(1, 21)
 MORE_SEEDS = range(1, 26)  # of the fifth claim
@@ -42,7 +43,7 @@ Found = list[dict[str, Any]]
 
 
 def learnt(
-    case: str, seed: int, algorithm: str, **options: object
+    case: str, seed: int, algorithm: str, **options: Any
 ) -> Iterator[RobustOptimizer]:
     """A run of its own, at each checkpoint; all methods meet the same contexts."""
     about = CASES[case]
@@ -167,6 +168,30 @@ def _block(make: Any, part: str, case: str, seed: int, work: Path) -> None:
     keep([{**about, **row} for row in rows], place(work, part, case, seed))
 
 
+def write_tables(rows: Found, out: Path) -> None:
+    """A csv for each part: a line for each block, the measures of its rules beside."""
+    frame = pd.DataFrame(rows)
+    for part, found in frame.groupby("part"):
+        found = found.dropna(axis=1, how="all")
+        measures = [m for m in MEASURES if m in found]
+        table = found.pivot_table(measures, [*KEY, "commit"], "rule")
+        table.columns = [f"{measure}{OF}{rule}" for measure, rule in table.columns]
+        table.round(2).reset_index().to_csv(out / f"{part}.csv", index=False)
+
+
+def read_tables(out: Path) -> pd.DataFrame:
+    """A line for each rule of each block again."""
+    frames = []
+    for path in sorted(out.glob("*.csv")):
+        table = pd.read_csv(path).set_index([*KEY, "commit"])
+        table.columns = pd.MultiIndex.from_tuples(
+            [tuple(str(name).split(OF)) for name in table.columns],
+            names=["measure", "rule"],
+        )
+        frames.append(table.stack("rule", future_stack=True).reset_index())
+    return pd.concat(frames, ignore_index=True)
+
+
 def collected(work: Path) -> list[dict[str, Any]]:
     """The rows of all blocks."""
     rows: list[dict[str, Any]] = []
@@ -197,7 +222,7 @@ def play(
         for key, outcome in in_parallel(todo, workers=workers):
             failed += isinstance(outcome, BaseException)
             print(*key, outcome or "", flush=True)
-        pd.DataFrame(collected(work)).to_csv(out / TABLE, index=False)
-    page = make_report(pd.read_csv(out / TABLE))
+        write_tables(collected(work), out)
+    page = make_report(read_tables(out))
     (out / "README.md").write_text(page, encoding="utf-8")
     return 1 if failed else 0

@@ -137,18 +137,21 @@ def make_report(rows: pd.DataFrame) -> str:
     text = [_HEAD]
     decided = claims(rows)
     text.append(
-        "| claim | mean of its statistic | p | after Holm | over functions | blocks | |\n"
+        "| claim | mean of its statistic | p | after Holm | over functions | blocks "
+        "| |\n"
         "|---|---:|---:|---:|---:|---:|---|"
     )
-    for line in decided.to_dict("records"):
-        text.append(
-            f"| {line['claim']} | {line['mean']:+.2f} ± {line['error']:.2f} (± "
-            f"{line['error_functions']:.2f}) | {line['p']:.2g} | {line['p_holm']:.2g} "
-            f"| {line['p_functions']:.2g} | {line['blocks']} | {line['verdict']} |"
-        )
+    text += [
+        f"| {line['claim']} | {line['mean']:+.2f} ± {line['error']:.2f} (± "
+        f"{line['error_functions']:.2f}) | {line['p']:.2g} | {line['p_holm']:.2g} "
+        f"| {line['p_functions']:.2g} | {line['blocks']} | {line['verdict']} |"
+        for line in decided.to_dict("records")
+    ]
+    largest = decided.attrs["largest_price"]
+    of_ball = decided.attrs["largest_price_of_the_ball"]
     text.append(
-        f"\nThe largest price of a function is {decided.attrs['largest_price']:.1f}, of "
-        f"the ball without a limit {decided.attrs['largest_price_of_the_ball']:.1f}.\n"
+        f"\nThe largest price of a function is {largest:.1f}, of the ball without a "
+        f"limit {of_ball:.1f}.\n"
     )
     for told in (30, 15):
         text.append(f"\n## Less *expected*, after {told} outcomes\n")
@@ -193,8 +196,9 @@ def _learners(rows: pd.DataFrame) -> str:
         ]
         found = mean_of((pair[0] - pair[1]).dropna())
         lines.append(
-            f"- {measure} of `{_LEARNERS[1]}` less that of `{_LEARNERS[0]}`, *{WITHIN}* "
-            f"deciding: {found}, p {found.two_sided:.2g}, {found.blocks} blocks"
+            f"- {measure} of `{_LEARNERS[1]}` less that of `{_LEARNERS[0]}`, "
+            f"*{WITHIN}* deciding: {found}, p {found.two_sided:.2g}, "
+            f"{found.blocks} blocks"
         )
     return "\n".join(lines)
 
@@ -232,10 +236,11 @@ def _known(rows: pd.DataFrame) -> str:
 
 _HEAD = """# What a limit on the price of robustness buys
 
-`python -m benchmarks price`. Cases, rules, judgement and claims were written down before any run:
-`benchmarks/experiments/price/claims.md`. All numbers are percent of what there is to gain under the
-law as it was; mean ± error over seeds (± over the twelve functions). A statistic is positive where
-its claim is right; p is of the one-sided sign-flip test of that mean.
+`python -m benchmarks price`. Cases, rules, judgement and claims were written down
+before any run: `benchmarks/experiments/price/claims.md`. All numbers are percent of
+what there is to gain under the law as it was; mean ± error over seeds (± over the
+twelve functions). A statistic is positive where its claim is right; p is of the
+one-sided sign-flip test of that mean.
 
 - A: *ball within 10%* has a higher floor than *expected*.
 - B: it costs at most 3 (3 less the price).
