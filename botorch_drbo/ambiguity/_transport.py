@@ -20,7 +20,7 @@ score, its slope the mean cost less the radius [Kelley1960cuttingplane]_.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -70,6 +70,11 @@ class Line:
         if bool((left < 0).any() | (right == len(positions)).any()):
             return None
         return cls(order, positions, left, right, atoms)
+
+    def of_atoms(self, which: Tensor) -> Line:
+        """The same line, with some of the atoms."""
+        left, right, atoms = self.left[which], self.right[which], self.atoms[which]
+        return replace(self, left=left, right=right, atoms=atoms)
 
     def is_safe(self, span: Tensor, lam: Tensor) -> Tensor:
         """Rows whose sums lose no digits that matter, ``b``.
@@ -258,12 +263,10 @@ def largest_slope(f: Tensor, cost: Tensor, stay: Assignment, used: Tensor) -> Te
     n``.
     """
     # Kantorovich's dual at lambda = the largest slope: from there on nobody moves.
-    # Atoms without weight have no say.
-    has_mass = used.any(0)
-    extra_cost = cost[has_mass] - stay.cost[:1, has_mass].mT  # k x m
+    extra_cost = cost - stay.cost[:1].mT  # n x m
     # Where going is not dearer than staying, `stay` is the better of them already.
     inverse_cost = torch.where(extra_cost > 0, 1.0 / extra_cost, 0.0)
-    stay_score = torch.where(used, stay.score, 0.0)[:, has_mass]  # no score is < 0
+    stay_score = torch.where(used, stay.score, 0.0)  # without weight: none is < 0
     size = max(
         1, _CHUNK_ELEMENTS.get(f.device.type, 2**24) // max(1, inverse_cost.numel())
     )

@@ -75,3 +75,44 @@ def test_a_cliff_between_near_contexts_goes_atom_by_atom():
     robust = Wasserstein(1e-7, cost).worst_case(f, p)
     assert robust.status is SolverStatus.EXACT
     assert robust.value.item() == pytest.approx(0.65, abs=1e-12)
+
+
+def spread_out(kind: str, seed: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """Positions of candidates, the first 9 of them of atoms; scores, ``50 x 24``."""
+    generator = torch.Generator().manual_seed(seed)
+    x = torch.rand(24, generator=generator, dtype=torch.double)
+    if kind == "duplicates":
+        x[4], x[20:] = x[2], x[0]
+    if kind == "one place":
+        x[:] = x[0]
+    if kind == "near":
+        x[9:18] = x[:9] + 1e-6
+    f = torch.randn(50, 24, generator=generator, dtype=torch.double)
+    return (1e3 if kind == "far" else 1.0) * x, f
+
+
+def test_the_line_is_found_once_and_again_when_the_cost_has_changed(monkeypatch):
+    x, f = spread_out("plain", 0)
+    ball = Wasserstein(0.1, (x[:, None] - x).abs())
+    p = torch.full((24,), 1 / 24).double()
+    found: list[int] = []
+    of = Line.of
+
+    def counted(cost):
+        found.append(len(cost))
+        return of(cost)
+
+    monkeypatch.setattr(Line, "of", counted)
+    for _ in range(3):
+        ball.value(f, p), ball.lower_bound(f, p)
+    assert len(found) == 1
+    other = Wasserstein(0.1, (x[:, None] - x).abs() * 2.0)
+    ball.load_state_dict(other.state_dict())
+    torch.testing.assert_close(ball.value(f, p), other.value(f, p))
+    plane = torch.rand(24, 2, dtype=torch.double)
+    ball.cost = torch.cdist(plane, plane)
+    alone = Wasserstein(0.1, ball.cost)
+    torch.testing.assert_close(ball.value(f, p), alone.value(f, p))
+    with torch.inference_mode():
+        inside = Wasserstein(0.1, (x[:, None] - x).abs())
+        assert inside.value(f, p).shape == (50,)
