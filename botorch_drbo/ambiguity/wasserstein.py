@@ -207,7 +207,8 @@ class Wasserstein(AmbiguitySet):
 
         for a cost of zero to stay. At ``lambda = 0`` all mass moves to the lowest
         score; at ``lambda = S``, the steepest slope away from an atom with mass, none
-        of it moves. Any ``lambda`` bounds the value from below.
+        of it moves. Any ``lambda`` bounds the value from below. On a line ``S`` is the
+        steepest slope of neighbours, with mass or not, which is no smaller.
 
         Args:
             values: Scores, ``... x m``.
@@ -222,13 +223,17 @@ class Wasserstein(AmbiguitySet):
     def _bound(self, values: Tensor, weights: Tensor, radius: Tensor) -> Tensor:
         low = values.amin(-1, keepdim=True)
         f = (values - low).reshape(-1, values.shape[-1])
-        p, cost, _ = self._from_mass(weights.reshape(len(f), -1))
+        p, cost, line = self._from_mass(weights.reshape(len(f), -1))
         # Weak duality: at lambda = slope all atoms stay, which is worth p.f less slope
         # times what the radius leaves over; at lambda = 0 the value is the lowest
         # score.
-        stay = assignment_at_infinity(f, cost)
-        value, plan_cost = stay.cut(p)
-        slope = largest_slope(f, cost, stay, p > 0)
+        if line is not None and line.holds_atoms:
+            scores, slope = line.descent(f)
+            value, plan_cost = (p * scores).sum(-1), torch.zeros_like(slope)
+        else:
+            stay = assignment_at_infinity(f, cost)
+            value, plan_cost = stay.cut(p)
+            slope = largest_slope(f, cost, stay, p > 0)
         found = value - slope * (radius.reshape(-1) - plan_cost)
         return low.squeeze(-1) + found.clamp_min(0.0).reshape(values.shape[:-1])
 
