@@ -10,6 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import product
 from math import prod
 from typing import ClassVar
@@ -260,24 +261,28 @@ class WorstCaseProblem:
             categories=tuple(space.context_categories),
         )
 
+    @cached_property
+    def _ball(self) -> AmbiguitySet:
+        """The set on the listed contexts, for questions about the set alone."""
+        return self.ball(self.contexts.points)
+
     @property
     def radius(self) -> float | None:
         """The radius of the ball, by column one; None for a set without a radius."""
-        ball = self.ball(self.contexts.points)
+        ball = self._ball
         return ball.radius.item() if ball.has_radius else None
 
     @property
     def is_reference_alone(self) -> bool:
         """Whether no other distribution is in the set, or there is one context only."""
-        points = self.contexts.points
-        ball = self.ball(points)
+        points, ball = self.contexts.points, self._ball
         alone = ball.radius.item() == 0.0 if ball.has_radius else ball.keeps_support
         return alone or (self.box is None and len(points.unique(dim=0)) == 1)
 
     @property
     def reach(self) -> str:
         """The size of the ball in words; empty for a set without a radius."""
-        ball = self.ball(self.contexts.points)
+        ball = self._ball
         if not ball.has_radius:
             return ""
         name = type(ball).__name__
@@ -285,7 +290,7 @@ class WorstCaseProblem:
 
     def searched(self, space: SearchSpace) -> str:
         """The distributions over which a worst case is searched, in words."""
-        ball = self.ball(self.contexts.points)
+        ball = self._ball
         if self.worlds:
             return f"the posterior mean under each of {self.within}"
         if ball.keeps_support and not ball.has_radius:

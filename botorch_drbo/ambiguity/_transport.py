@@ -20,10 +20,11 @@ score, its slope the mean cost less the radius [Kelley1960cuttingplane]_.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
 _ROUNDING = 8.0  # of the unit roundoff and the largest cost: distances on a line
 _STEEPEST = 1e3  # cost of the whole line over the range of the scores: see `is_safe`
@@ -43,6 +44,12 @@ class Line:
     right: Tensor
     # The positions of the atoms, ``n``.
     atoms: Tensor
+    # The place of each candidate in this order, the same for equal positions, ``m``.
+    place: Tensor
+    # How far each place is from the one before, ``places - 1``.
+    gaps: Tensor
+    # Whether there is a candidate in the place of each atom.
+    holds_atoms: bool
 
     @classmethod
     def of(cls, cost: Tensor) -> Line | None:
@@ -69,7 +76,36 @@ class Line:
         right = torch.searchsorted(positions, atoms - rounding)
         if bool((left < 0).any() | (right == len(positions)).any()):
             return None
-        return cls(order, positions, left, right, atoms)
+        steps = positions.diff()
+        is_next = steps > rounding
+        place = pad(is_next, (1, 0)).cumsum(0)
+        holds_atoms = bool((right <= left).all())
+        gaps = steps[is_next]
+        return cls(order, positions, left, right, atoms, place, gaps, holds_atoms)
+
+    def of_atoms(self, which: Tensor) -> Line:
+        """The same line, with some of the atoms."""
+        left, right, atoms = self.left[which], self.right[which], self.atoms[which]
+        return replace(self, left=left, right=right, atoms=atoms)
+
+    def descent(self, f: Tensor) -> tuple[Tensor, Tensor]:
+        """The scores of staying, ``b x n``, and a slope that none exceeds, ``b``.
+
+        If each atom has a candidate in its place: the steepest slope of neighbours.
+
+        Shapes: ``f``: ``b x m``.
+        """
+        # Of candidates in one place the lowest score counts, for atoms that stay too.
+        lowest = f.new_full((len(f), len(self.gaps) + 1), torch.inf).scatter_reduce(
+            -1, self.place.expand_as(f), f.gather(-1, self.order.expand_as(f)), "amin"
+        )
+        # A chord is the mean of the slopes of the steps that it spans, weighted by
+        # their lengths: (f_i - f_j) / (c_j - c_i) = sum_k (gap_k / gap) slope_k. So no
+        # slope between two places exceeds the steepest of neighbours, and where all
+        # places have mass that is one of them: the bound is the largest slope itself.
+        steepest = lowest.diff().abs_().div_(self.gaps)
+        slope = pad(steepest, (0, 1)).amax(-1)  # of one place none
+        return lowest[:, self.place[self.right]], slope
 
     def is_safe(self, span: Tensor, lam: Tensor) -> Tensor:
         """Rows whose sums lose no digits that matter, ``b``.
@@ -258,12 +294,10 @@ def largest_slope(f: Tensor, cost: Tensor, stay: Assignment, used: Tensor) -> Te
     n``.
     """
     # Kantorovich's dual at lambda = the largest slope: from there on nobody moves.
-    # Atoms without weight have no say.
-    has_mass = used.any(0)
-    extra_cost = cost[has_mass] - stay.cost[:1, has_mass].mT  # k x m
+    extra_cost = cost - stay.cost[:1].mT  # n x m
     # Where going is not dearer than staying, `stay` is the better of them already.
     inverse_cost = torch.where(extra_cost > 0, 1.0 / extra_cost, 0.0)
-    stay_score = torch.where(used, stay.score, 0.0)[:, has_mass]  # no score is < 0
+    stay_score = torch.where(used, stay.score, 0.0)  # without weight: none is < 0
     size = max(
         1, _CHUNK_ELEMENTS.get(f.device.type, 2**24) // max(1, inverse_cost.numel())
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import torch
-from botorch.exceptions.errors import InputDataError
+from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataError
 from torch import Tensor
 
 from botorch_drbo.ambiguity.base import AmbiguitySet
@@ -116,7 +116,13 @@ class MinimaxApproximation(AmbiguitySet):
         return self.ambiguity_set.with_radius(self.radius)
 
     def _check_sizes(self, num_values: int, num_weights: int) -> None:
-        self.ambiguity_set._check_sizes(num_values, num_weights)
+        ball = self.ambiguity_set
+        ball._check_sizes(num_values, num_weights)
+        if isinstance(ball, Wasserstein) and num_weights != len(ball._ground):
+            raise BotorchTensorDimensionError(
+                f"The chord needs a row of `cost` for each of the {num_weights} "
+                f"contexts, got {len(ball._ground)} rows."
+            )
 
     def _with_outside(self, values: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
         return self.ambiguity_set._with_outside(values, weights)

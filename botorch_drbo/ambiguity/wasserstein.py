@@ -56,7 +56,10 @@ class Wasserstein(AmbiguitySet):
 
     With a cost ``n x m`` the mass moves from the ``n`` reference atoms to ``m``
     candidates, and the scores belong to the candidates. Candidates should contain the
-    atoms: the radius must be at least the cost of the cheapest plan.
+    atoms: the radius must be at least the cost of the cheapest plan. If they begin with
+    the atoms, there may be a weight for each of the ``m``, those after the atoms zero:
+    contexts without reference weight send no mass, so they need no row. No work is done
+    for atoms without weight either.
 
     Without a cost, Euclidean distances between the contexts are used, and the radius
     has the units of the contexts. Acquisition functions and the adversary
@@ -91,6 +94,7 @@ class Wasserstein(AmbiguitySet):
 
     def __init__(self, radius: float | Tensor, cost: Tensor | None = None) -> None:
         super().__init__(radius)
+        self._known_line: tuple[Tensor, int, Line | None] | None = None
         if cost is None:
             self.register_buffer("cost", None)
             return
@@ -117,8 +121,11 @@ class Wasserstein(AmbiguitySet):
 
     @property
     def holds_reference(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """Whether the cost is square, so that the reference itself is in the set."""
-        return self.cost is None or self.cost.shape[0] == self.cost.shape[1]
+        """Whether the candidates begin with the atoms, so that all mass may stay."""
+        if self.cost is None:
+            return True
+        atoms, candidates = self.cost.shape
+        return atoms <= candidates and not self.cost.diagonal().any()
 
     @property
     def diameter(self) -> float | None:
@@ -155,6 +162,28 @@ class Wasserstein(AmbiguitySet):
             )
         return self.cost
 
+    def _from_mass(self, p: Tensor) -> tuple[Tensor, Tensor, Line | None]:
+        """Weights and costs of the atoms that have weight in any row; their line.
+
+        Shapes: ``p``: ``b x n``, returns ``b x k`` and ``k x m``.
+        """
+        cost, line = self._ground.to(p), self._line()  # it may have become float32
+        p = p[:, : len(cost)]  # others have no weight
+        sources = p.any(0).nonzero().squeeze(-1)
+        if len(sources) in (0, len(cost)):  # none where there is no row at all
+            return p, cost, line
+        return p[:, sources], cost[sources], line and line.of_atoms(sources)
+
+    def _line(self) -> Line | None:
+        """The line on which the contexts lie, if there is one; found once."""
+        cost = self._ground
+        if cost.is_inference():  # changes of such a tensor are not counted
+            return Line.of(cost.double())
+        known = self._known_line
+        if known is None or known[0] is not cost or known[1] != cost._version:
+            self._known_line = known = cost, cost._version, Line.of(cost.double())
+        return known[2]
+
     def prices(self, robust: RobustValue, weights: Tensor) -> Prices:
         r"""One row for each atom: the multiplier times the cost of going there.
 
@@ -178,7 +207,8 @@ class Wasserstein(AmbiguitySet):
 
         for a cost of zero to stay. At ``lambda = 0`` all mass moves to the lowest
         score; at ``lambda = S``, the steepest slope away from an atom with mass, none
-        of it moves. Any ``lambda`` bounds the value from below.
+        of it moves. Any ``lambda`` bounds the value from below. On a line ``S`` is the
+        steepest slope of neighbours, with mass or not, which is no smaller.
 
         Args:
             values: Scores, ``... x m``.
@@ -193,29 +223,49 @@ class Wasserstein(AmbiguitySet):
     def _bound(self, values: Tensor, weights: Tensor, radius: Tensor) -> Tensor:
         low = values.amin(-1, keepdim=True)
         f = (values - low).reshape(-1, values.shape[-1])
-        p = weights.reshape(len(f), -1)
-        cost = self._ground.to(f)
+        p, cost, line = self._from_mass(weights.reshape(len(f), -1))
         # Weak duality: at lambda = slope all atoms stay, which is worth p.f less slope
         # times what the radius leaves over; at lambda = 0 the value is the lowest
         # score.
-        stay = assignment_at_infinity(f, cost)
-        value, plan_cost = stay.cut(p)
-        slope = largest_slope(f, cost, stay, p > 0)
+        if line is not None and line.holds_atoms:
+            scores, slope = line.descent(f)
+            value, plan_cost = (p * scores).sum(-1), torch.zeros_like(slope)
+        else:
+            stay = assignment_at_infinity(f, cost)
+            value, plan_cost = stay.cut(p)
+            slope = largest_slope(f, cost, stay, p > 0)
         found = value - slope * (radius.reshape(-1) - plan_cost)
         return low.squeeze(-1) + found.clamp_min(0.0).reshape(values.shape[:-1])
 
+    def _check(self, values: Tensor, weights: Tensor) -> None:
+        super()._check(values, weights)
+        self._check_rows(weights)
+
     def _check_sizes(self, num_values: int, num_weights: int) -> None:
         atoms, candidates = self._ground.shape
-        if (num_weights, num_values) != (atoms, candidates):
+        fits = num_weights == atoms or (
+            num_weights == candidates and self.holds_reference
+        )
+        if num_values != candidates or not fits:
             raise BotorchTensorDimensionError(
                 f"The cost is {(atoms, candidates)} (atoms x candidates): it needs "
                 f"{atoms} weights and {candidates} scores, got "
                 f"{num_weights} weights and {num_values} scores."
             )
 
+    def _check_rows(self, weights: Tensor) -> None:
+        """Raise if a context has weight, but the cost no row for it."""
+        atoms = len(self._ground)
+        if weights.shape[-1] > atoms and weights[..., atoms:].any():
+            raise InputDataError(
+                f"The cost has rows for the first {atoms} contexts only, and others "
+                "have reference weight: no mass can move from there. Give `cost` a row "
+                "for each context that has weight."
+            )
+
     def solve(self, values: Tensor, weights: Tensor, radius: Tensor) -> Solution:
         r"""By supporting lines of the dual."""
-        batch, n = values.shape[:-1], weights.shape[-1]
+        batch, n, atoms = values.shape[:-1], weights.shape[-1], len(self._ground)
         # Only differences of scores matter; a large offset would cost digits.
         shifted = values - values.amin(-1, keepdim=True)
         f = shifted.reshape(-1, values.shape[-1])
@@ -226,12 +276,19 @@ class Wasserstein(AmbiguitySet):
 
         def gradient() -> Tensor:
             return self._transformed_scores(f, multiplier.reshape(-1)).reshape(
-                *batch, n
+                *batch, atoms
             )
 
         span = values.amax(-1) - values.amin(-1)
         proved = bool((gap <= 1e-10 * span).all())
-        return Solution(q, multiplier, gradient, direction, None if proved else gap)
+        return Solution(
+            weights=q,
+            multiplier=multiplier,
+            # What mass would cost to move that is where no row begins, is not known.
+            reference_gradient=gradient if n == atoms else None,
+            direction=direction,
+            gap=None if proved else gap,
+        )
 
     def _transformed_scores(self, f: Tensor, lam: Tensor) -> Tensor:
         """The c-transform ``min_j f_j + lambda C_ij`` of every atom, ``b x n``."""
@@ -243,7 +300,7 @@ class Wasserstein(AmbiguitySet):
         return (f[row, target] + lam[row] * cost[atom, target]).reshape(len(f), -1)
 
     def _solve_rows(self, f: Tensor, p: Tensor, radius: Tensor) -> tuple[Tensor, ...]:
-        cost = self._ground.to(f)  # the set may have been moved to float32
+        p, cost, line = self._from_mass(p)
         # A radius within rounding of a plan's cost counts as that cost.
         limit = radius + 1e-13 * cost.max()
         # Kelley's cutting planes in one dimension: the concave dual lies below every
@@ -262,7 +319,6 @@ class Wasserstein(AmbiguitySet):
         lam, gap = torch.zeros_like(radius), torch.zeros_like(radius)
         # Where the dearest plan costs no more than the radius, the multiplier is zero.
         saturated = cost_low <= limit
-        line = Line.of(cost)
         rows, least = (~saturated).nonzero().squeeze(-1), 1e-14 * f.amax(-1)
         here = cuts.rows(rows)
         for _ in range(_MAX_STEPS):
@@ -306,7 +362,7 @@ class Wasserstein(AmbiguitySet):
         cost = self._ground.detach().cpu().numpy()
         plan = cp.Variable(cost.shape, nonneg=True)
         return [
-            p == cp.sum(plan, axis=1),
+            p[: len(cost)] == cp.sum(plan, axis=1),
             q == cp.sum(plan, axis=0),
             cp.sum(cp.multiply(cost, plan)) <= radius,
         ]
@@ -328,6 +384,7 @@ class Wasserstein(AmbiguitySet):
         """
         p, q = check_distributions(p, q)
         self._check_sizes(q.shape[-1], p.shape[-1])
+        self._check_rows(p)
         batch = torch.broadcast_shapes(p.shape[:-1], q.shape[:-1])
         cost = self._ground.detach().double().cpu().numpy()
         sources, targets = (
@@ -341,6 +398,8 @@ class Wasserstein(AmbiguitySet):
 
 def _transport(p: np.ndarray, q: np.ndarray, cost: np.ndarray) -> float:
     """The cost of the cheapest plan from ``p``, ``n``, to ``q``, ``m``."""
+    sources = p.nonzero()[0]
+    p, cost = p[sources], cost[sources]
     n, m = cost.shape
     largest = cost.max() or 1.0
     masses = kron(eye_array(n), np.ones((1, m))), kron(np.ones((1, n)), eye_array(m))

@@ -248,7 +248,8 @@ class UncertaintyObjective(Objective):
         """
         if not self.ambiguity_set.holds_reference:
             return super().upper_bound(values, weights)
-        return self.value_weight * (values * weights).sum(-1)
+        inside = values[..., : weights.shape[-1]]  # of a set with further candidates
+        return self.value_weight * (inside * weights).sum(-1)
 
 
 def _at_zero(ambiguity_set: AmbiguitySet) -> AmbiguitySet:

@@ -112,7 +112,11 @@ class _ReducedCost:
         """``K x s`` costs of contexts ``s x d_c``, or ``K x s x d_c`` of each row."""
         if self.between is None or not self.anchors.numel():
             return scores.expand(len(self.coefficients), -1)
-        matrix = self.between(self.anchors, contexts)  # K x a x s
+        if contexts.ndim == 2:  # the same for all: one matrix, not one for each row
+            flat = self.between(self.anchors.flatten(0, 1), contexts)
+            matrix = flat.unflatten(0, self.anchors.shape[:2])  # K x a x s
+        else:
+            matrix = self.between(self.anchors, contexts)
         return scores + (self.coefficients.unsqueeze(-1) * matrix).sum(-2)
 
 

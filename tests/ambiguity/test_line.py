@@ -75,3 +75,93 @@ def test_a_cliff_between_near_contexts_goes_atom_by_atom():
     robust = Wasserstein(1e-7, cost).worst_case(f, p)
     assert robust.status is SolverStatus.EXACT
     assert robust.value.item() == pytest.approx(0.65, abs=1e-12)
+
+
+def spread_out(kind: str, seed: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """Positions of candidates, the first 9 of them of atoms; scores, ``50 x 24``."""
+    generator = torch.Generator().manual_seed(seed)
+    x = torch.rand(24, generator=generator, dtype=torch.double)
+    if kind == "duplicates":
+        x[4], x[20:] = x[2], x[0]
+    if kind == "one place":
+        x[:] = x[0]
+    if kind == "near":
+        x[9:18] = x[:9] + 1e-6
+    f = torch.randn(50, 24, generator=generator, dtype=torch.double)
+    return (1e3 if kind == "far" else 1.0) * x, f
+
+
+@pytest.mark.parametrize("kind", ["plain", "duplicates", "one place", "far", "near"])
+@pytest.mark.parametrize("seed", range(3))
+def test_no_slope_exceeds_that_of_neighbours(kind, seed):
+    """All slopes one by one; where all have mass one of them is as steep."""
+    x, f = spread_out(kind, seed)
+    for atoms in (9, 24):
+        cost = (x[:atoms, None] - x).abs()
+        line = Line.of(cost)
+        assert line is not None and line.holds_atoms
+        stay, found = line.descent(f)
+        here = torch.where(cost.unsqueeze(0) == 0, f.unsqueeze(1), torch.inf).amin(-1)
+        torch.testing.assert_close(stay, here, rtol=0, atol=0)
+        rise = here.unsqueeze(-1) - f.unsqueeze(1)
+        slopes = torch.where(cost > 0, rise / cost, 0.0).flatten(1).amax(-1)
+        assert (found >= slopes * (1 - 1e-9)).all()
+        if atoms == 24:
+            torch.testing.assert_close(found, slopes.clamp_min(0.0))
+
+
+@pytest.mark.parametrize("kind", ["plain", "duplicates", "one place", "far", "near"])
+@pytest.mark.parametrize("radius", [0.0, 0.02, 0.2, 2.0])
+def test_the_bound_by_neighbours_is_below_the_value(kind, radius, monkeypatch):
+    """And equal to that by all slopes where all have mass; nowhere above it."""
+    x, f = spread_out(kind, 7)
+    generator = torch.Generator().manual_seed(0)
+    for atoms in (9, 24):
+        cost = (x[:atoms, None] - x).abs()
+        ball = Wasserstein(radius * cost.max().item(), cost)
+        p = torch.rand(50, atoms, generator=generator, dtype=torch.double)
+        p = p / p.sum(-1, keepdim=True)
+        bound, exact = ball.lower_bound(f, p), ball.value(f, p)
+        with monkeypatch.context() as patch:
+            patch.setattr(Line, "of", lambda cost: None)
+            dense = Wasserstein(ball.radius, cost).lower_bound(f, p)
+        assert (bound <= exact + 1e-9).all() and (bound <= dense + 1e-9).all()
+        assert (bound >= f.amin(-1) - 1e-12).all()
+        if atoms == 24:
+            torch.testing.assert_close(bound, dense, rtol=0, atol=1e-9)
+
+
+def test_atoms_between_candidates_stay_at_a_cost():
+    cost = torch.tensor([[0.25, 0.75]], dtype=torch.double)
+    line = Line.of(cost)
+    assert line is None or not line.holds_atoms
+    ball = Wasserstein(0.5, cost)
+    f, p = torch.tensor([4.0, 0.0]).double(), torch.ones(1).double()
+    assert ball.lower_bound(f, p).item() == pytest.approx(2.0)
+
+
+def test_the_line_is_found_once_and_again_when_the_cost_has_changed(monkeypatch):
+    x, f = spread_out("plain", 0)
+    ball = Wasserstein(0.1, (x[:, None] - x).abs())
+    p = torch.full((24,), 1 / 24).double()
+    found: list[int] = []
+    of = Line.of
+
+    def counted(cost):
+        found.append(len(cost))
+        return of(cost)
+
+    monkeypatch.setattr(Line, "of", counted)
+    for _ in range(3):
+        ball.value(f, p), ball.lower_bound(f, p)
+    assert len(found) == 1
+    other = Wasserstein(0.1, (x[:, None] - x).abs() * 2.0)
+    ball.load_state_dict(other.state_dict())
+    torch.testing.assert_close(ball.value(f, p), other.value(f, p))
+    plane = torch.rand(24, 2, dtype=torch.double)
+    ball.cost = torch.cdist(plane, plane)
+    alone = Wasserstein(0.1, ball.cost)
+    torch.testing.assert_close(ball.value(f, p), alone.value(f, p))
+    with torch.inference_mode():
+        inside = Wasserstein(0.1, (x[:, None] - x).abs())
+        assert inside.value(f, p).shape == (50,)

@@ -8,12 +8,23 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataError
+from botorch.exceptions.errors import (
+    BotorchTensorDimensionError,
+    InputDataError,
+    UnsupportedError,
+)
 from botorch.exceptions.warnings import BotorchWarning
 from scipy.optimize import linprog
 
-from botorch_drbo.ambiguity import SolverStatus, Wasserstein, _transport
+from botorch_drbo.ambiguity import (
+    MinimaxApproximation,
+    SolverStatus,
+    Wasserstein,
+    _transport,
+)
 from botorch_drbo.ambiguity import wasserstein as module
+from botorch_drbo.ambiguity._transport import Line
+from botorch_drbo.objectives import UncertaintyObjective
 from tests.ambiguity.reference import instances, needs_reference
 
 
@@ -366,3 +377,96 @@ def test_past_saturation_mass_takes_the_shortest_way(radius):
     robust = Wasserstein(radius, (x[:, None] - x).abs()).worst_case(f, p)
     assert robust.weights.tolist() == [0.0, 0.0, 1.0]
     assert robust.multiplier == 0.0
+
+
+def sparse(d: int, seed: int) -> tuple[torch.Tensor, ...]:
+    """Scores, weights of which those of the last contexts and others are zero, cost."""
+    generator = torch.Generator().manual_seed(seed)
+    points = torch.rand(50, d, generator=generator, dtype=torch.double)
+    points[7], points[31] = points[2], points[3]  # one with weight, and one without
+    cost = torch.cdist(points, points, compute_mode="donot_use_mm_for_euclid_dist")
+    f = torch.randn(6, 50, generator=generator, dtype=torch.double)
+    f[1], f[2] = 2.0, f[2].round()
+    p = torch.rand(6, 50, generator=generator, dtype=torch.double)
+    p[:, 20:], p[:, 4], p[3, ::2] = 0.0, 0.0, 0.0
+    return f, p / p.sum(-1, keepdim=True), cost
+
+
+@pytest.mark.parametrize("d", [1, 2])
+@pytest.mark.parametrize("seed", range(3))
+def test_contexts_without_weight_cost_nothing_and_change_nothing(d, seed, monkeypatch):
+    """The same values, whether they have a row or not, as with all rows looked at."""
+    f, p, cost = sparse(d, seed)
+    radius = torch.tensor([0.0, 0.1, 0.2, 0.02, 9.0, 1e-6]).double()
+    square, rows = Wasserstein(0.1, cost), Wasserstein(0.1, cost[:20])
+    found = [ball.worst_case(f, p, radius=radius) for ball in (square, rows)]
+    bounds = [ball.lower_bound(f, p) for ball in (square, rows)]
+    moves = [ball.sensitivity(f, p) for ball in (square, rows)]
+    everyone = lambda self, p: (p, self.cost, Line.of(self.cost))  # noqa: E731
+    monkeypatch.setattr(Wasserstein, "_from_mass", everyone)
+    dense, bound = square.worst_case(f, p, radius=radius), square.lower_bound(f, p)
+    moved = square.sensitivity(f, p)
+    for i in range(2):
+        close = {"rtol": 0.0, "atol": 1e-12}
+        torch.testing.assert_close(found[i].value, dense.value, **close)
+        torch.testing.assert_close(found[i].multiplier, dense.multiplier)
+        torch.testing.assert_close(found[i].weights, dense.weights)
+        torch.testing.assert_close(bounds[i], bound, **close)
+        torch.testing.assert_close(moves[i], moved)
+    for row in range(6):
+        expected = by_linear_programming(
+            f[row].numpy(), p[row].numpy(), cost.numpy(), radius[row].item()
+        )
+        assert dense.value[row].item() == pytest.approx(expected, abs=1e-8)
+
+
+def test_only_atoms_with_weight_are_looked_at(monkeypatch):
+    f, p, cost = sparse(2, 0)
+    asked: list[int] = []
+    infinity = module.assignment_at_infinity
+
+    def counted(f, cost):
+        asked.append(len(cost))
+        return infinity(f, cost)
+
+    monkeypatch.setattr(module, "assignment_at_infinity", counted)
+    for ball in (Wasserstein(0.1, cost), Wasserstein(0.1, cost[:20])):
+        ball.worst_case(f, p)
+        ball.lower_bound(f, p)
+    assert asked == 4 * [19]  # of 50; the fifth of 20 has no weight
+
+
+def test_a_cost_with_rows_for_the_first_contexts_alone():
+    """By cvxpy, as a distance and as a bound; mass without a row is an error."""
+    f, p, cost = sparse(2, 1)
+    square, rows = Wasserstein(0.1, cost), Wasserstein(0.1, cost[:20])
+    assert rows.holds_reference and not Wasserstein(1.0, cost[1:20]).holds_reference
+    solved = rows.worst_case(f[:2], p[:2], solver="cvxpylayers")
+    exact = rows.worst_case(f[:2], p[:2])
+    torch.testing.assert_close(solved.value, exact.value, rtol=0.0, atol=1e-6)
+    torch.testing.assert_close(
+        rows.distance(p[0], p[1]), square.distance(p[0], p[1]), rtol=0.0, atol=1e-12
+    )
+    objective = UncertaintyObjective(rows)
+    for weights in (p, p[:, :20]):
+        torch.testing.assert_close(objective.upper_bound(f, weights), (p * f).sum(-1))
+        torch.testing.assert_close(objective(f, weights), square.value(f, p))
+    for call in (rows.worst_case, rows.lower_bound):
+        with pytest.raises(InputDataError, match="rows for the first 20 contexts only"):
+            call(f, p.roll(10, -1))
+    with pytest.raises(InputDataError, match="first 20"):
+        rows.distance(p[0].roll(10), p[1])
+    for size in (19, 21):
+        with pytest.raises(BotorchTensorDimensionError, match="20 weights"):
+            rows.worst_case(f, p[:, :size])
+    with pytest.raises(UnsupportedError, match="gradient in the reference weights"):
+        rows.worst_case(f, p.requires_grad_())
+    with pytest.raises(BotorchTensorDimensionError, match="row of `cost`"):
+        MinimaxApproximation(rows).worst_case(f, p.detach())
+
+
+def test_no_row_at_all_is_no_error():
+    f, p, cost = sparse(2, 0)
+    for rows in (50, 20):
+        ball = Wasserstein(0.1, cost[:rows])
+        assert ball.worst_case(f[:0], p[:0]).weights.shape == (0, 50)

@@ -18,17 +18,23 @@ READS = {
     "ambiguity/_transport.py:assignment_at_infinity": (
         "Size of a list: the ties of the last cutting plane."
     ),
-    "ambiguity/_transport.py:largest_slope": (
-        "Size of a list: the atoms that carry weight."
-    ),
     "ambiguity/_transport.py:of": (
-        "Branch: whether the distances are those of a line, once per solve."
+        "Branch: whether the distances are those of a line, once per set."
     ),
     "ambiguity/_transport.py:moved": (
         "Size of a list: the atoms that no line settles, once per cutting plane."
     ),
     "ambiguity/_transport.py:replace": (
         "Size of a list: the rows that are unsolved, once per cutting plane."
+    ),
+    "ambiguity/wasserstein.py:holds_reference": (
+        "Branch: whether the candidates begin with the atoms."
+    ),
+    "ambiguity/wasserstein.py:_check_rows": (
+        "Check of the user's weights: none where the cost has no row."
+    ),
+    "ambiguity/wasserstein.py:_from_mass": (
+        "Size of a list: the atoms that carry weight."
     ),
     "ambiguity/wasserstein.py:solve": (
         "Check of the answer: whether all gaps are closed."
