@@ -258,7 +258,6 @@ def _climbed(
         cube,
         space,
         unit[top].unsqueeze(-2),
-        raw_samples=effort.raw_samples,
         max_iterations=effort.max_iterations,
     )
 

@@ -196,7 +196,7 @@ def best_apart(
         global_sample = (lower + unit * side).clamp(lower, space.bounds[1])
     else:
         if len(failed):
-            nearby = torch.cat([nearby, *_neighbours(best, space)])
+            nearby = torch.cat([nearby, neighbours(best[0], space)])
         nearby = settled(space, space.snap(nearby))
         nearby = nearby[feasible(space, nearby, EXACT)]
         global_sample = feasible_sample(space, num_samples, seed)
@@ -211,14 +211,20 @@ def best_apart(
     return best_of(sample, values, gaps > min(SEPARATION, gaps.max().item() - _TIE))
 
 
-def _neighbours(x: Tensor, space: SearchSpace) -> list[Tensor]:
-    """``1 x d_x`` decisions with another category, or the value before or behind."""
-    rows = []
+def neighbours(x: Tensor, space: SearchSpace) -> Tensor:
+    """Decisions with another category, or a value 1, 2, 4, ... places before or behind.
+
+    Shapes: ``x``: ``d_x``, returns ``m x d_x``.
+    """
+    rows = [x.unsqueeze(0)[:0]]
     for j, values in space.values.items():
+        reached = range(len(values))
         if j not in space.categories:
-            i = bisect_left(values, x[0, j].item())
-            values = values[max(i - 1, 0) : i + 2]
-        for value in values:
-            rows.append(x.clone())
-            rows[-1][0, j] = value
-    return rows
+            i = bisect_left(values, x[j].item())
+            strides = [2**k for k in range(len(values).bit_length())]
+            places = {i - stride for stride in strides} | {i + s for s in strides}
+            reached = sorted(places & set(reached))
+        moved = x.repeat(len(reached), 1)
+        moved[:, j] = x.new_tensor([values[k] for k in reached])
+        rows.append(moved[moved[:, j] != x[j]])
+    return torch.cat(rows)

@@ -16,11 +16,9 @@ from botorch_drbo.problem.feasible import sample
 from botorch_drbo.problem.search_space import SearchSpace
 from botorch_drbo.sampling import sobol
 from botorch_drbo.search.candidates import score
-from botorch_drbo.search.mixed_search import climb
+from botorch_drbo.search.mixed_search import LINE_SEARCH, climb
 from botorch_drbo.search.starts import InUnitCube, hilltops
 
-# At a kink L-BFGS-B would spend most of its evaluations on digits that no one needs.
-_LINE_SEARCH = {"maxls": 8, "factr": 1e9}
 _LAST_STARTS = 2  # of what a rough function found
 
 
@@ -77,13 +75,7 @@ def maximise(
         starts = cube.to_cube(found[best]).unsqueeze(-2)
     # Discrete columns and constraints have a search of their own.
     if not space.is_box:
-        maxima = climb(
-            cube,
-            space,
-            starts,
-            raw_samples=effort.raw_samples,
-            max_iterations=effort.max_iterations,
-        )
+        maxima = climb(cube, space, starts, max_iterations=effort.max_iterations)
         return maxima, score(acqf, maxima)
     candidates, _ = optimize_acqf(
         cube,
@@ -96,7 +88,7 @@ def maximise(
         # Robust objectives have kinks, at which a line search may give up. Where it
         # stopped is a candidate all the same: no reason to start all over.
         retry_on_optimization_warning=False,
-        options={"maxiter": effort.max_iterations, **_LINE_SEARCH},
+        options={"maxiter": effort.max_iterations, **LINE_SEARCH},
     )
     # The values are computed anew: those of the optimiser are in the units of the cube.
     maxima = cube.to_box(candidates).squeeze(-2)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import torch
 from botorch.acquisition import AcquisitionFunction
 from botorch.exceptions.warnings import OptimizationWarning
 from botorch.generation import gen_candidates_scipy
-from botorch.optim.optimize_mixed import optimize_acqf_mixed_alternating
+from botorch.optim import optimize_acqf
 from torch import Tensor
 
 from botorch_drbo.problem.feasible import (
@@ -19,10 +19,17 @@ from botorch_drbo.problem.feasible import (
     free_space,
 )
 from botorch_drbo.problem.search_space import SearchSpace
+from botorch_drbo.search.candidates import neighbours, score
 from botorch_drbo.search.starts import InUnitCube
 
+# At a kink L-BFGS-B would spend most of its evaluations on digits that no one needs.
+LINE_SEARCH = {"maxls": 8, "factr": 1e9}
 _HALVINGS = 20  # of the way from a start inside to an end outside
-_MAX_STEPS = 256  # from a value to the next: BoTorch takes no more in a search
+_MAX_STEPS = 256  # values of a range that is stepped through
+_MOST_TURNS = 64  # of steps and ascents, as in BoTorch's alternating search
+_MOST_STEPS = 8  # in a turn
+_MOST_ITERATIONS = 32  # of the ascent of a turn
+_NO_GAIN = 1e-8  # in units of the prior
 _MAX_ROUNDED = 6  # wide columns of which all combinations of sides are looked at
 
 
@@ -31,15 +38,14 @@ def climb(
     space: SearchSpace,
     starts: Tensor,
     *,
-    raw_samples: int,
     max_iterations: int,
 ) -> Tensor:
     """Decisions that may be taken, the best found of them among them.
 
     - If there are few decisions in all, each is looked at.
     - Equalities leave fewer columns, over which the search goes in these ways.
-    - Discrete variables and at most linear constraints are BoTorch's
-      ``optimize_acqf_mixed_alternating``: steps between values and ascents in turn.
+    - With discrete variables and at most linear constraints, steps to better values
+      and ascents in the others take turns.
     - With functions as constraints each start keeps its discrete values, and
       SLSQP climbs in the others.
 
@@ -57,65 +63,120 @@ def climb(
         free, lifted = free_space(space), space.equalities.lifted
         within = InUnitCube(_Lifted(cube.acqf, lifted), free.bounds)
         chosen = cube.to_box(starts)[..., list(space.equalities.free)]
-        found = climb(
-            within,
-            free,
-            within.to_cube(chosen),
-            raw_samples=raw_samples,
-            max_iterations=max_iterations,
-        )
+        unit = within.to_cube(chosen)
+        found = climb(within, free, unit, max_iterations=max_iterations)
         return allowed(space, free, found)
     linear = _linear_in_cube(space) or None
-    # BoTorch steps through the values of a discrete column one by one. A range of very
-    # many values is searched as a number instead, and rounded at the end.
+    # A range of very many values is climbed as a number, and rounded at the end.
     wide_ranges = [
         j
         for j, values in space.discrete.items()
         if isinstance(values, range) and len(values) > _MAX_STEPS
     ]
-    # What is left: short lists, whose neighbours can be tried in turn, and categories.
-    steps = {j: v for j, v in space.discrete.items() if j not in wide_ranges}
-    stepwise = [*steps, *space.categories]
+    # What is left: short lists, and categories.
+    stepwise = [j for j in space.values if j not in wide_ranges]
     # Alternating search: steps in the discrete variables, ascents in the others.
     if stepwise and not space.nonlinear_inequality_constraints:
-        with warnings.catch_warnings():
-            # Robust objectives have kinks, at which a line search may give up. Where it
-            # stopped is a candidate all the same.
-            warnings.filterwarnings("ignore", "Optimization failed", RuntimeWarning)
-            found, _ = optimize_acqf_mixed_alternating(
-                cube,
-                bounds=cube.bounds,
-                discrete_dims={j: _in_cube(space, j, v) for j, v in steps.items()},
-                cat_dims={
-                    j: _in_cube(space, j, range(k)) for j, k in space.categories.items()
-                },
-                q=1,
-                raw_samples=raw_samples,
-                num_restarts=len(starts),
-                inequality_constraints=linear,
-                options={
-                    "maxiter_continuous": min(max_iterations, 32),
-                    # No starts around the inputs of the model, by which BoTorch means
-                    # decisions in the unit cube: ours are decisions and contexts in
-                    # the units of the box.
-                    "num_spray_points": 0,
-                },
-            )
-        found = found.reshape(-1, space.d_x)
+        ends = _alternating(cube, space, starts, stepwise, linear, max_iterations)
     else:
-        # BoTorch has no alternating search under nonlinear constraints: discrete values
-        # stay as in each start, and SLSQP moves the others.
+        # SLSQP under nonlinear constraints is dear: discrete values stay as in each
+        # start, and it moves the others.
         groups = _by_discrete_values(starts, stepwise)
-        ascents = [
-            _ascent(cube, space, group, stepwise, linear, max_iterations)
-            for group in groups
-        ]
-        found = torch.cat(ascents)
+        ends = torch.cat(
+            [
+                _ascent(cube, space, group, stepwise, linear, max_iterations)
+                for group in groups
+            ]
+        )
     # The starts stay in: an ascent that was cut off may end below them.
-    X = cube.to_box(torch.cat([found, starts.squeeze(-2)]))
+    X = cube.to_box(torch.cat([ends, starts.squeeze(-2)]))
     # Rounding may leave the feasible set: what does is dropped, last of all.
     X = _rounded(space, X, wide_ranges)
     return X[feasible(space, X)]
+
+
+def _alternating(
+    cube: InUnitCube,
+    space: SearchSpace,
+    starts: Tensor,
+    stepwise: list[int],
+    linear: list[tuple[Tensor, Tensor, float]] | None,
+    max_iterations: int,
+) -> Tensor:
+    """From each start steps and an ascent in turn, ``k x 1 x d_x`` to ``k x d_x``.
+
+    BoTorch's ``optimize_acqf_mixed_alternating`` does this from starts of its own.
+    """
+    ends = starts.squeeze(-2).clone()
+    heights = score(cube, ends)  # k
+    active = torch.arange(len(ends), device=ends.device)
+    for _ in range(_MOST_TURNS):
+        before = heights[active]
+        _step(cube, space, ends, heights, active)
+        if len(stepwise) < space.d_x:
+            _ascend(
+                cube, space, ends, heights, active, stepwise, linear, max_iterations
+            )
+        active = active[heights[active] > before + _NO_GAIN]
+        if not len(active):
+            break
+    return ends
+
+
+def _step(
+    cube: InUnitCube, space: SearchSpace, ends: Tensor, heights: Tensor, active: Tensor
+) -> None:
+    """Move some rows of ``k x d_x`` to their best neighbours, while that is higher."""
+    for _ in range(_MOST_STEPS):
+        around = []
+        for X in cube.to_box(ends[active]):
+            near = neighbours(X, space)
+            around.append(cube.to_cube(near[feasible(space, near)]))
+        if not any(map(len, around)):
+            return
+        values = score(cube, torch.cat(around)).split([len(U) for U in around])
+        moved = []
+        for i, U, found in zip(active.tolist(), around, values, strict=True):
+            if len(found) and found.max() > heights[i] + _NO_GAIN:
+                ends[i], heights[i] = U[found.argmax()], found.max()
+                moved.append(i)
+        active = active.new_tensor(moved)
+        if not moved:
+            return
+
+
+def _ascend(
+    cube: InUnitCube,
+    space: SearchSpace,
+    ends: Tensor,
+    heights: Tensor,
+    active: Tensor,
+    stepwise: list[int],
+    linear: list[tuple[Tensor, Tensor, float]] | None,
+    max_iterations: int,
+) -> None:
+    """Climb from some rows of ``k x d_x``; their discrete values stay."""
+    U = ends[active]
+    one_by_one = {"max_optimization_problem_aggregation_size": 1}  # is SLSQP's way
+    options = one_by_one if linear else LINE_SEARCH
+    # Robust objectives have kinks, at which a line search may give up. Where it stopped
+    # is an end all the same.
+    found, _ = optimize_acqf(
+        cube,
+        bounds=cube.bounds,
+        q=1,
+        num_restarts=len(U),
+        batch_initial_conditions=U.unsqueeze(-2),
+        fixed_features={j: U[:, j] for j in stepwise},
+        inequality_constraints=linear,
+        return_best_only=False,
+        retry_on_optimization_warning=False,
+        options={"maxiter": min(max_iterations, _MOST_ITERATIONS), **options},
+    )
+    found = found.squeeze(-2)
+    values = score(cube, found)
+    higher = (values > heights[active]) & feasible(space, cube.to_box(found))
+    ends[active[higher]], heights[active[higher]] = found[higher], values[higher]
 
 
 class _Lifted(AcquisitionFunction):
@@ -154,7 +215,9 @@ def _ascent(
         for g in space.nonlinear_inequality_constraints
     ]
     ends = []
-    with warnings.catch_warnings(record=True) as caught:
+    with warnings.catch_warnings():
+        # Where a line search gave up is a candidate, bisected if it is infeasible.
+        warnings.simplefilter("ignore", OptimizationWarning)
         for start in starts:  # SLSQP takes nonlinear constraints from one at a time
             end, _ = gen_candidates_scipy(
                 start.unsqueeze(0),
@@ -166,10 +229,6 @@ def _ascent(
                 options={"maxiter": max_iterations},
             )
             ends.append(end.reshape(1, -1))
-    for warning in caught:
-        # Where a line search gave up is a candidate, bisected if it is infeasible.
-        if not issubclass(warning.category, OptimizationWarning):
-            warnings.warn(warning.message, warning.category, stacklevel=2)
     return _bisected(cube, space, starts.squeeze(-2), torch.cat(ends))
 
 
@@ -222,12 +281,6 @@ def _by_discrete_values(starts: Tensor, columns: list[int]) -> list[Tensor]:
         return [starts]
     _, group = starts[:, 0, columns].unique(dim=0, return_inverse=True)
     return [starts[group == g] for g in range(int(group.max()) + 1)]
-
-
-def _in_cube(space: SearchSpace, j: int, values: Sequence[float]) -> list[float]:
-    lower, upper = space.bounds[:, j]
-    column = space.bounds.new_tensor(values)
-    return ((column - lower) / (upper - lower)).tolist()
 
 
 def _linear_in_cube(space: SearchSpace) -> list[tuple[Tensor, Tensor, float]]:

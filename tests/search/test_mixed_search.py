@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import random
 
 import pytest
 import torch
@@ -14,7 +15,6 @@ from botorch_drbo.problem.search_space import SearchSpace
 from botorch_drbo.search.mixed_search import (
     _bisected,
     _by_discrete_values,
-    _in_cube,
     _linear_in_cube,
     climb,
 )
@@ -68,7 +68,7 @@ def test_an_ascent_ends_in_the_corner_of_a_polygon(
     cube = InUnitCube(Linear(*w), BOX)
     inside = rows([10.5, -2.0], [12.0, -1.0])
     starts = cube.to_cube(inside).unsqueeze(-2)
-    found = climb(cube, TRIANGLE, starts, raw_samples=8, max_iterations=100)
+    found = climb(cube, TRIANGLE, starts, max_iterations=100)
     assert feasible(TRIANGLE, found).all()
     values = (found * torch.tensor(w).double()).sum(-1)
     torch.testing.assert_close(found[values.argmax()], torch.tensor(best).double())
@@ -92,7 +92,7 @@ def test_steps_and_ascents_find_the_best_of_all_combinations() -> None:
     function = Kinds(1.0, 1.0, 1.0)
     cube = InUnitCube(function, space.bounds)
     starts = cube.to_cube(sample(space, 8, 0)).unsqueeze(-2)
-    found = climb(cube, space, starts, raw_samples=32, max_iterations=50)
+    found = climb(cube, space, starts, max_iterations=50)
     best = max(  # x1 as large as it may be
         min(14.0, 16.0 - 2.0 * a) + 2.5 * a + k
         for a, k in itertools.product((-2.0, 0.0, 1.0), (0.0, 3.0, 1.0))
@@ -120,7 +120,7 @@ def test_an_ascent_keeps_discrete_values_and_reaches_the_end_of_a_constraint() -
     )
     cube = InUnitCube(Linear(0.0, 1.0, 0.0), space.bounds)
     starts = cube.to_cube(rows([2.0, 11.0, 2.0], [1.0, 10.5, 0.0])).unsqueeze(-2)
-    found = climb(cube, space, starts, raw_samples=8, max_iterations=50)
+    found = climb(cube, space, starts, max_iterations=50)
     ends = {tuple(row) for row in found[:, [0, 2]].tolist()}
     assert ends == {(2.0, 2.0), (1.0, 0.0)}
     highest = {
@@ -133,9 +133,67 @@ def test_an_ascent_keeps_discrete_values_and_reaches_the_end_of_a_constraint() -
     assert {tuple(row) for row in decisions[:, [0, 2]].tolist()} == ends
 
 
-def test_values_in_the_cube_by_hand() -> None:
-    space = SearchSpace(BOX, CONTEXTS, discrete={1: (-3.0, -1.0, 5.0)})
-    assert _in_cube(space, 1, (-3.0, -1.0, 5.0)) == [0.0, 0.25, 1.0]
+class Needle(AcquisitionFunction):
+    """A hill too narrow to be met by chance, under a wide and lower one."""
+
+    _log = True
+
+    def __init__(self, top: Tensor) -> None:
+        super().__init__(small_model())
+        self.top, self.calls = top, 0
+
+    def forward(self, X: Tensor) -> Tensor:
+        self.calls += 1
+        x, kind = X[..., 0, 0], X[..., 0, 2].round()
+        far = ((x - self.top[0]) / 0.05).square() + (X[..., 0, 1] - self.top[1]).abs()
+        return 9.0 * (-far).exp() * (kind == self.top[2]) - 0.1 * (x - 10.5).square()
+
+
+MIXED = SearchSpace(
+    rows([10.0, 0.0, 0.0], [14.0, 99.0, 39.0]),
+    CONTEXTS,
+    discrete={1: range(100)},
+    categories={2: 40},
+)
+
+
+def test_the_search_climbs_from_the_starts_that_it_is_given() -> None:
+    """BoTorch's alternating search makes starts of its own, and missed the hill."""
+    top = torch.tensor([13.2, 41.0, 31.0]).double()
+    function = Needle(top)
+    cube = InUnitCube(function, MIXED.bounds)
+    starts = cube.to_cube(rows([13.22, 41.0, 31.0], [11.0, 3.0, 2.0])).unsqueeze(-2)
+    found = climb(cube, MIXED, starts, max_iterations=50)
+    best = found[function(found.unsqueeze(-2)).argmax()]
+    torch.testing.assert_close(best, top, rtol=0.0, atol=2e-3)
+    assert function.calls < 80  # of many rows each
+
+
+def test_the_answer_does_not_depend_on_pythons_random_numbers() -> None:
+    """BoTorch looks at 20 random values of a category that has more."""
+    cube = InUnitCube(Needle(torch.tensor([11.5, 60.0, 17.0]).double()), MIXED.bounds)
+    starts = cube.to_cube(rows([11.5, 60.0, 3.0])).unsqueeze(-2)
+    found = []
+    for seed in range(4):
+        random.seed(seed)
+        found.append(climb(cube, MIXED, starts, max_iterations=50))
+    assert all(torch.equal(each, found[0]) for each in found)
+    assert (found[0][:, 2] == 17.0).any()  # every category is looked at
+
+
+def test_steps_cross_a_long_range_in_a_few_strides() -> None:
+    class Peak(Linear):
+        calls = 0
+
+        def forward(self, X: Tensor) -> Tensor:
+            Peak.calls += 1
+            return -(X[..., 0, 1] - 87.0).abs() - (X[..., 0, 0] - 12.0).square()
+
+    cube = InUnitCube(Peak(1.0), MIXED.bounds)
+    starts = cube.to_cube(rows([10.0, 2.0, 0.0])).unsqueeze(-2)
+    found = climb(cube, MIXED, starts, max_iterations=50)
+    assert (found[:, 1] == 87.0).any()
+    assert Peak.calls < 40
 
 
 def test_what_ends_outside_is_drawn_back_to_the_border() -> None:
@@ -166,7 +224,7 @@ def test_starts_come_back_and_what_may_not_be_taken_does_not() -> None:
     cube = InUnitCube(Linear(1.0, 1.0), BOX)
     inside, outside = rows([10.5, -2.0]), rows([13.9, 4.0])
     starts = cube.to_cube(torch.cat([inside, outside])).unsqueeze(-2)
-    found = climb(cube, TRIANGLE, starts, raw_samples=8, max_iterations=5)
+    found = climb(cube, TRIANGLE, starts, max_iterations=5)
     assert (found == inside).all(-1).any()
     assert not (found == outside).all(-1).any()
     assert feasible(TRIANGLE, found).all()

@@ -179,7 +179,7 @@ def test_the_optimum_on_a_limit_is_the_whole_number_inside(
     cube = InUnitCube(Plane(model), space.bounds)
     starts = torch.full((1, 1, space.d_x), 0.25, dtype=torch.double)
     starts[..., 2:] = 0.0
-    found = climb(cube, space, starts, raw_samples=16, max_iterations=100)
+    found = climb(cube, space, starts, max_iterations=100)
     assert torch.equal(found[:, 0], found[:, 0].round())
     best = found[(found[:, 0] / 1000 + found[:, 1] / 2).argmax()]
     torch.testing.assert_close(
