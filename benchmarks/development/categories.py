@@ -12,18 +12,13 @@ from typing import NamedTuple, cast
 
 import numpy as np
 import torch
-from botorch.fit import fit_gpytorch_mll
 from botorch.models.model import Model
 from botorch.posteriors import GPyTorchPosterior
-from gpytorch.mlls import ExactMarginalLogLikelihood
 from torch import Tensor
 from torch.distributions import Normal
 
 from botorch_drbo.surrogate import ModelData
-from botorch_drbo.surrogate.botorch_default import (
-    family_of_variables,
-    minimise_in_logarithms,
-)
+from botorch_drbo.surrogate.botorch_default import botorch_family
 from botorch_drbo.surrogate.evidence import CategoryPriors, around
 from botorch_drbo.surrogate.gaussian_process import (
     GaussianProcess,
@@ -45,15 +40,12 @@ class Member(NamedTuple):
 
     def fit(self, data: ModelData) -> Model:
         """Fit it to data."""
+        d = data.inputs.shape[-1]
         if self.kernel != "botorch":
-            family = GaussianProcess(self.kernel).family(data.inputs.shape[-1])
-        elif self.categories is None:
-            model = data.model()
-            density = ExactMarginalLogLikelihood(model.likelihood, model)
-            fit_gpytorch_mll(density, optimizer=minimise_in_logarithms)
-            return model.eval()
+            family = GaussianProcess(self.kernel).family(d)
         else:
-            family = family_of_variables(data)
+            columns = data.num_columns if self.categories is None else d
+            family = botorch_family(columns, data)
         if self.categories is not None:
             family = with_categories(family, data, self.categories)
         return most_likely(family, data)

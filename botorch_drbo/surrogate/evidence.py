@@ -21,7 +21,7 @@ from gpytorch.kernels import (
     RQKernel,
     ScaleKernel,
 )
-from scipy.linalg import get_lapack_funcs
+from scipy.linalg import get_blas_funcs, get_lapack_funcs
 
 from botorch_drbo.surrogate.base import ModelData
 
@@ -292,6 +292,8 @@ def _of_lengthscales(kernel: Kernel, lengthscales: Array) -> Kernel:
 
 
 _POTRF, _POTRI = get_lapack_funcs(("potrf", "potri"), dtype=np.float64)
+(_SYMV,) = get_blas_funcs(("symv",), dtype=np.float64)
+_CHUNK = 4096  # pairs: their temporaries stay in the cache
 _LEAST_NOISE = 1e-6  # of given variances, in squared units of the spread
 _MAIN_EFFECT = 0.2  # a usual variance, at which a search begins
 
@@ -383,10 +385,17 @@ class LogPosterior:
         self._outcomes = data.scaled_outcomes.numpy()
         given = data.scaled_noise
         self._given = None if given is None else given.numpy().clip(_LEAST_NOISE)
-        # Symmetric: each pair is computed once.
-        self._pairs = np.triu_indices(len(self._outcomes), 1)
+        # Symmetric: each pair is computed once, and lies below the diagonal of a matrix
+        # in the order of its columns, which is LAPACK's.
+        t = len(self._outcomes)
+        self._pairs = first, second = np.triu_indices(t, 1)
+        self._places = second + t * first
         d, shapes = len(self._squared), family.correlation.num_shapes
         mains = d + shapes
+        # Memory for all calls: to ask for it each time would take longer than they do.
+        self._covariance = np.empty((t, t), order="F")
+        self._correlations = np.empty(len(first))
+        self._slopes = np.empty((mains, len(first)))
         self.size = mains + len(self._categories)
         self._priors: list[tuple[Array | slice, HyperPrior]] = [
             (np.delete(np.arange(d), self._categories), family.lengthscale),
@@ -436,42 +445,55 @@ class LogPosterior:
         # Rasmussen and Williams 2006, equations 5.8 and 5.9, with K = s R + sum_v a_v
         # E_v + N: the interaction, the main effects of categories, the noise.
         lengthscales, shapes, scale, noise, mains = self.hyperparameters(logarithms)
-        correlations, slopes = self.family.correlation.value_and_slopes(
-            self._squared / np.square(lengthscales)[:, None], shapes
+        correlations, slopes, covariance = (
+            self._correlations,
+            self._slopes,
+            self._covariance,
         )
+        squares = np.square(lengthscales)[:, None]
+        for start in range(0, len(correlations), _CHUNK):
+            part = slice(start, start + _CHUNK)
+            correlations[part], slopes[:, part] = (
+                self.family.correlation.value_and_slopes(
+                    self._squared[:, part] / squares, shapes
+                )
+            )
         t, (i, j) = len(self._outcomes), self._pairs
-        # LAPACK works on columns: in this order nothing is copied.
-        covariance = np.empty((t, t), order="F")
-        covariance[i, j] = covariance[j, i] = scale * correlations + mains @ self._same
+        # LAPACK reads what is below the diagonal alone.
+        entries = covariance.reshape(-1, order="F")
+        entries[self._places] = scale * correlations + mains @ self._same
         given = np.zeros(t) if self._given is None else self._given
         prior = scale + mains.sum()
         covariance[np.diag_indices(t)] = prior + (given if noise is None else noise)
         # Cholesky: half the work of an LU factorisation, and it tells whether K is
         # positive definite.
-        root, failed = _POTRF(covariance, lower=1)
+        root, failed = _POTRF(covariance, lower=1, overwrite_a=1)
         if failed:
             return Conditioned(-math.inf, np.zeros(self.size), 0.0, math.inf)
+        # The log determinant is twice the sum of the logs of the diagonal of the root.
+        density = -np.log(root.diagonal()).sum()
         # The inverse itself, since every slope needs all of its entries.
-        lower, _ = _POTRI(root, lower=1)
-        precision = np.tril(lower) + np.tril(lower, -1).T
-        y, mean, weight = self._outcomes, 0.0, precision.sum()
+        precision, _ = _POTRI(root, lower=1, overwrite_c=1)
+        of_pairs = precision.reshape(-1, order="F").take(self._places)
+        y, mean, weight = self._outcomes, 0.0, math.inf
         if self.family.has_mean:
             # Generalised least squares: the most likely constant mean.
-            mean = (precision @ y).sum() / weight
-        alpha = precision @ (y - mean)
-        # d log p = tr(M dK) / 2
-        M = np.outer(alpha, alpha) - precision
-        # The log determinant is twice the sum of the logs of the diagonal of the root.
-        density = -0.5 * (y - mean) @ alpha - np.log(root.diagonal()).sum()
+            sums = _SYMV(1.0, precision, np.ones(t), lower=1)
+            weight = sums.sum()
+            mean = sums @ y / weight
+        alpha = _SYMV(1.0, precision, y - mean, lower=1)
+        density -= 0.5 * (y - mean) @ alpha
+        # d log p = tr(M dK) / 2, with M = alpha alpha' - K^-1
+        upper = alpha.take(i) * alpha.take(j) - of_pairs
+        trace = 0.5 * (alpha @ alpha - precision.trace())
         if self.marginal and self.family.has_mean:
             # The mean integrated out under a flat prior: one more determinant, that of
             # the precision 1' K^-1 1.
-            sums = precision.sum(0)
-            M += np.outer(sums, sums) / weight
+            upper += sums.take(i) * sums.take(j) / weight
+            trace += 0.5 * (sums @ sums) / weight
             density -= 0.5 * math.log(weight)
         # M and dK are symmetric: half the trace of their product is the sum over the
         # pairs above the diagonal, and half of that on it.
-        upper, trace = M[i, j], 0.5 * M.diagonal().sum()
         gradient = [scale * (slopes @ upper), mains * (self._same @ upper + trace)]
         if self.family.outputscale is not None:
             gradient.append([scale * (correlations @ upper + trace)])

@@ -7,10 +7,7 @@ import math
 import numpy as np
 import pytest
 import torch
-from botorch.fit import fit_gpytorch_mll
 from botorch.models import SingleTaskGP
-from botorch.models.transforms import Normalize
-from gpytorch.mlls import ExactMarginalLogLikelihood
 from torch import Tensor
 
 from botorch_drbo import ContextSet
@@ -18,7 +15,7 @@ from botorch_drbo.ambiguity import FullSimplex, NoAmbiguity, Wasserstein
 from botorch_drbo.problem import History, SearchSpace
 from botorch_drbo.recipes import RobustRecipe, make_recipe, recipe_from_dict
 from botorch_drbo.schedules import InverseSquareRoot, SpreadRadius
-from botorch_drbo.surrogate.botorch_default import minimise_in_logarithms
+from botorch_drbo.surrogate import BoTorchDefault, ModelData
 from tests.products import exploring, product, robust_set
 
 SPACE = SearchSpace(
@@ -185,10 +182,7 @@ def test_recommendation_beats_every_decision_tried(name: str) -> None:
     inputs, bounds = data.X, SPACE.bounds
     if name != "gp_ucb":
         inputs, bounds = torch.cat([data.X, data.C], dim=-1), SPACE.joint_bounds
-    transform = Normalize(inputs.shape[-1], bounds=bounds)
-    model = SingleTaskGP(inputs, data.Y, input_transform=transform)
-    mll = ExactMarginalLogLikelihood(model.likelihood, model)
-    fit_gpytorch_mll(mll, optimizer=minimise_in_logarithms)
+    model = BoTorchDefault().fit(ModelData(inputs, data.Y, bounds))
     for seed in range(3):
         best = algorithm.recommend(data, SPACE, seed=seed)
         acqf = algorithm.exploiting(algorithm.state_of(model, data, SPACE, seed))

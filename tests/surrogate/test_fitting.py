@@ -1,98 +1,88 @@
-"""Fits in logarithms against BoTorch's own fits of the same models."""
+"""The fit of BoTorch's member against BoTorch's own fit of the same model."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import pytest
 import torch
 from botorch.fit import fit_gpytorch_mll
 from botorch.models import SingleTaskGP
-from botorch.optim.closures import get_loss_closure_with_grads
-from botorch.optim.utils import get_parameters_and_bounds
-from gpytorch.kernels import MaternKernel, ScaleKernel
 from gpytorch.mlls import ExactMarginalLogLikelihood
 from torch import Tensor
 
-from botorch_drbo.surrogate.botorch_default import minimise_in_logarithms
+from botorch_drbo.surrogate import ModelData
+from botorch_drbo.surrogate.botorch_default import BoTorchDefault
+
+pytestmark = pytest.mark.usefixtures("each_fit_is_made")
+
+BOX = torch.tensor([[0.0], [1.0]], dtype=torch.double)
 
 
-def data(t: int, noise: float) -> tuple[Tensor, Tensor]:
+def smooth(noise: float = 0.1, variances: float | None = None) -> ModelData:
     generator = torch.Generator().manual_seed(0)
-    Z = torch.rand(t, 3, generator=generator).double()
+    Z = torch.rand(40, 3, generator=generator).double()
     Y = (4 * Z[:, :1]).sin() + Z[:, 1:2] ** 2 + 0.3 * Z[:, 2:]
-    Y = Y + noise * torch.randn(t, 1, generator=generator).double()
-    return Z, (Y - Y.mean()) / Y.std()
+    Y = Y + noise * torch.randn(40, 1, generator=generator).double()
+    given = None if variances is None else torch.full_like(Y, variances)
+    return ModelData(Z, Y, BOX.expand(2, 3), given)
 
 
-def default(noise: float = 0.1) -> SingleTaskGP:
-    return SingleTaskGP(*data(40, noise), outcome_transform=None)
+def noisy() -> ModelData:
+    """Its density has a maximum of much noise, and a higher one of little."""
+    generator = torch.Generator().manual_seed(0)
+    Z = torch.rand(15, 2, generator=generator).double()
+    Y = (9 * Z[:, :1]).sin() * (1 - Z[:, 1:])
+    Y = Y + 0.6 * torch.randn(15, 1, generator=generator).double()
+    return ModelData(Z, Y, BOX.expand(2, 2))
 
 
-def given_noise() -> SingleTaskGP:
-    Z, Y = data(40, 0.1)
-    return SingleTaskGP(Z, Y, torch.full_like(Y, 0.02), outcome_transform=None)
+def botorch(data: ModelData) -> SingleTaskGP:
+    """BoTorch's model as BoTorch fits it, by GPyTorch's density."""
+    model = data.model()
+    fit_gpytorch_mll(ExactMarginalLogLikelihood(model.likelihood, model))
+    return model
 
 
-def transformed() -> SingleTaskGP:
-    """GPyTorch's own constraints, under which what is fitted is not positive."""
-    kernel = ScaleKernel(MaternKernel(nu=2.5, ard_num_dims=3))
-    return SingleTaskGP(*data(40, 0.1), covar_module=kernel, outcome_transform=None)
+def found(data: ModelData) -> dict[str, Tensor]:
+    """The hyper-parameters of the member, and the density that BoTorch gives them."""
+    fitted, model = BoTorchDefault().fit(data), data.model()
+    assert isinstance(fitted, SingleTaskGP)
+    model.covar_module.lengthscale = fitted.covar_module.lengthscale
+    model.mean_module.initialize(constant=fitted.mean_module.constant.item())
+    if data.Yvar is None:
+        model.likelihood.noise = fitted.likelihood.noise
+    return values(model)
 
 
-def fitted(model: SingleTaskGP, **options: Any) -> tuple[Any, int]:
-    """The fit, and how often the loss was evaluated."""
-    mll = ExactMarginalLogLikelihood(model.likelihood, model)
-    parameters, _ = get_parameters_and_bounds(mll)
-    loss, count = get_loss_closure_with_grads(mll, parameters), 0
-
-    def counted() -> tuple[Tensor, tuple[Tensor | None, ...]]:
-        nonlocal count
-        count += 1
-        return loss()
-
-    fit_gpytorch_mll(mll, closure=counted, **options)
-    return mll, count
+def values(model: SingleTaskGP) -> dict[str, Tensor]:
+    density = ExactMarginalLogLikelihood(model.likelihood, model).train()
+    with torch.no_grad():
+        each = density(model(*model.train_inputs), model.train_targets)
+        return {
+            "density": len(model.train_targets) * each,
+            "lengthscale": model.covar_module.lengthscale.flatten(),
+            "mean": model.mean_module.constant,
+            "noise": model.likelihood.noise.mean(),
+        }
 
 
-@pytest.mark.parametrize("make", [default, given_noise, transformed])
-def test_finds_the_minimum_of_botorch(make):
-    theirs, _ = fitted(make())
-    ours, _ = fitted(make(), optimizer=minimise_in_logarithms)
-    assert not ours.training
-    flat = make is transformed  # there hyper-parameters differ at nearly the same loss
-    for name, found in ours.named_parameters() if not flat else ():
-        at = theirs.get_parameter(name)
-        torch.testing.assert_close(found, at, rtol=2e-2, atol=2e-3, msg=name)
-
-    def loss(mll: Any) -> float:
-        mll.train()
-        model = mll.model
-        return -mll(model(*model.train_inputs), model.train_targets).item()
-
-    assert loss(theirs) - 1e-4 < loss(ours) < loss(theirs) + 1e-6
+@pytest.mark.parametrize(
+    "data",
+    [smooth(), smooth(variances=0.02), smooth(noise=0.0)],
+    ids=["noise", "given noise", "no noise"],
+)
+def test_finds_the_maximum_of_botorch(data: ModelData) -> None:
+    ours, theirs = found(data), values(botorch(data))
+    assert ours["density"] > theirs["density"] - 1e-6
+    for name, value in ours.items():
+        torch.testing.assert_close(value, theirs[name], rtol=1e-2, atol=1e-3, msg=name)
 
 
-def test_takes_half_as_many_evaluations():
-    _, theirs = fitted(default())
-    _, ours = fitted(default(), optimizer=minimise_in_logarithms)
-    assert ours <= 0.6 * theirs
+def test_finds_the_higher_one_of_two_maxima() -> None:
+    assert found(noisy())["density"] > values(botorch(noisy()))["density"] + 5.0
 
 
-def test_stays_within_the_bounds():
-    mll, _ = fitted(default(noise=0.0), optimizer=minimise_in_logarithms)
-    constraint = mll.likelihood.noise_covar.raw_noise_constraint
-    noise = mll.likelihood.noise
-    assert noise >= constraint.lower_bound
-    torch.testing.assert_close(noise, constraint.lower_bound.expand(1).to(noise))
-
-
-def test_what_is_frozen_stays():
-    model: Any = default()
-    model.covar_module.raw_lengthscale.requires_grad_(False)
-    before = model.covar_module.lengthscale.clone()
-    mll = ExactMarginalLogLikelihood(model.likelihood, model)
-    noise = model.likelihood.noise.item()
-    fit_gpytorch_mll(mll, optimizer=minimise_in_logarithms)
-    assert torch.equal(model.covar_module.lengthscale, before)
-    assert model.likelihood.noise.item() != noise
+def test_the_noise_stays_within_the_bounds_of_botorch() -> None:
+    data = smooth(noise=0.0)
+    constraint = data.model().likelihood.noise_covar.raw_noise_constraint
+    least = constraint.lower_bound.double()
+    torch.testing.assert_close(found(data)["noise"], least, rtol=1e-6, atol=0.0)

@@ -12,7 +12,7 @@ from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataErro
 from botorch_drbo.problem import History, SearchSpace
 from botorch_drbo.recipes import make_recipe, recipe_from_dict
 from botorch_drbo.recipes.model_based import ModelBasedRecipe
-from botorch_drbo.surrogate import FixedHyperparameters, botorch_default
+from botorch_drbo.surrogate import FixedHyperparameters, gaussian_process
 
 SPACE = SearchSpace(
     bounds=torch.tensor([[-1.0], [3.0]], dtype=torch.double),
@@ -54,7 +54,7 @@ def test_posterior_is_the_textbook_formula() -> None:
 
 
 def test_nothing_is_fitted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(botorch_default, "fit_gpytorch_mll", None)
+    monkeypatch.setattr(gaussian_process, "climbed", None)
     for name in ("erbo", "gp_ucb", "random", "ts_bocu", "wdrbo"):
         small = {"num_restarts": 1, "raw_samples": 4, "max_iterations": 2}
         recipe = make_recipe(name, hyperparameters=PRIOR, **small)

@@ -6,7 +6,6 @@ from botorch.models import SingleTaskGP
 from gpytorch.mlls import ExactMarginalLogLikelihood
 
 from botorch_drbo.surrogate import GaussianProcess, ModelData, Surrogate
-from botorch_drbo.surrogate import botorch_default as of_botorch
 from botorch_drbo.surrogate import gaussian_process as of_own
 from botorch_drbo.surrogate.botorch_default import BoTorchDefault
 
@@ -38,9 +37,8 @@ def test_the_end_is_as_likely_as_that_of_the_fit_to_all(
 ) -> None:
     data = rows(120, known_noise=known_noise)
     full = density(surrogate.fit(data))
-    for module in (of_botorch, of_own):
-        monkeypatch.setattr(module, "MANY_ROWS", 100)
-        monkeypatch.setattr(module, "FIRST_ROWS", 30)
+    monkeypatch.setattr(of_own, "MANY_ROWS", 100)
+    monkeypatch.setattr(of_own, "FIRST_ROWS", 30)
     found = surrogate.fit(data)
     assert len(found.train_targets) == 120
     assert density(found) > full - 0.02  # nats
