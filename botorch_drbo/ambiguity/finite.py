@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     import cvxpy as cp
 
 
+_EQUAL = 1e-13  # of the largest score
+
+
 class FiniteFamily(AmbiguitySet):
     r"""A few distributions that were named, and no other: a finite ambiguity set.
 
@@ -67,7 +70,10 @@ class FiniteFamily(AmbiguitySet):
     def solve(self, values: Tensor, weights: Tensor, radius: Tensor) -> Solution:
         r"""The distribution with the least expectation."""
         each = self.distributions.to(values)
-        worst = each[self.expectations(values).argmin(-1)]
+        expected = self.expectations(values)
+        # Of equal ones the first, whatever rounding makes of them.
+        least = expected <= expected.amin(-1, keepdim=True) + _EQUAL
+        worst = each[least.int().argmax(-1)]
         zeros = torch.zeros_like(values)
         return Solution(worst, zeros[..., 0], lambda: zeros, zeros)
 

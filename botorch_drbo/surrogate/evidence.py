@@ -476,6 +476,7 @@ class LogPosterior:
         precision, _ = _POTRI(root, lower=1, overwrite_c=1)
         of_pairs = precision.reshape(-1, order="F").take(self._places)
         y, mean, weight = self._outcomes, 0.0, math.inf
+        sums = np.zeros(t)
         if self.family.has_mean:
             # Generalised least squares: the most likely constant mean.
             sums = _SYMV(1.0, precision, np.ones(t), lower=1)

@@ -198,7 +198,8 @@ class AmbiguitySetContract:
         values, weights = instance(seed, n, zeros, ties)
         ambiguity = case.make(radius, n)
         robust = ambiguity.worst_case(values, weights)
-        assert (robust.value <= (values * weights).sum(-1) + case.error).all()
+        if ambiguity.holds_reference or case.function is not None:
+            assert (robust.value <= (values * weights).sum(-1) + case.error).all()
         assert (robust.value >= values.amin(-1) - case.error).all()
         assert robust.status is SolverStatus.EXACT
         torch.testing.assert_close(robust.weights.sum(-1), torch.ones(4).double())

@@ -44,7 +44,7 @@ def smooth_kernel(n: int) -> Tensor:
 def two_halves(n: int) -> Tensor:
     """Even, the first half, the second half."""
     rows = torch.ones(3, n, dtype=torch.double)
-    rows[1, n // 2 :], rows[2, : n // 2] = 0.0, 0.0
+    rows[1, (n + 1) // 2 :], rows[2, : n // 2] = 0.0, 0.0
     return rows / rows.sum(-1, keepdim=True)
 
 

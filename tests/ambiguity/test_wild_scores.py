@@ -72,7 +72,8 @@ def test_wild_scores(
         assert distance <= ambiguity.radius.item() + 100 * case.error, (q, distance)
     slack = slack * size + 10 * 5e-324  # rounding of subnormal numbers
     assert value >= f.min().item() - slack
-    assert value <= (f * p).sum().item() + slack
+    if ambiguity.holds_reference or case.function is not None:
+        assert value <= (f * p).sum().item() + slack
     assert ambiguity.lower_bound(f, p).item() <= value + slack
     assert not robust.multiplier.isnan() and robust.multiplier >= 0.0
     assert not ambiguity.sensitivity(f, p).isnan()

@@ -23,6 +23,7 @@ from benchmarks.run.storage import header_name, load
 from benchmarks.run.summary import search_of, title_of
 from benchmarks.run.tables import ABOUT, KEY, RUNS, load_tables, write_tables
 from benchmarks.run.world import make_problem
+from botorch_drbo.recipes import make_recipe
 from tests.data import FILES, needs, needs_raw
 
 FOREIGN = re.compile(r"[`\s=>](/[\w.-]+){2,}")
@@ -67,6 +68,10 @@ def test_runs_are_those_of_the_config(name: str, size: str):
     for task in tasks:
         kept = headers[header_name(task.key)]
         asked = json.loads(json.dumps(task.header()))
+        then, now = (h["algorithm"]["options"] for h in (kept, asked))
+        new = {option: now.pop(option) for option in now.keys() - then.keys()}
+        default = make_recipe(asked["algorithm"]["name"])
+        assert new == {option: default.options[option] for option in new}
         assert {key: kept[key] for key in kept.keys() - made} == {
             key: asked[key] for key in asked.keys() - {"seed"}
         }

@@ -44,7 +44,17 @@ OPTIONS = {
     "feasibility": ("0.6", ["--feasibility", "0.6"]),
     "half_life": ("2", ["--half-life", "2"]),
     "radius": ("{temp = 12}", ["--radius", "temp=12"]),
+    "against": ('"temp=2"', ["--against", "temp=2"]),
+    "give_up": ('"10%"', ["--give-up", "10%"]),
+    "criterion": ('"regret"', ["--criterion", "regret"]),
+    "clip": ("0.25", ["--clip", "0.25"]),
 }
+OTHERS = {
+    "feasibility": ['limits = ["delay <= 4"]'],
+    "criterion": ['against = "temp=2"'],
+    "clip": ['against = "temp=2"'],
+}
+"""Keys without which one has no meaning."""
 COMMANDS = {
     "suggest": ["--dry-run"],
     "recommend": [],
@@ -104,7 +114,7 @@ def test_an_option_is_its_key(
     asked: Callable[..., str], key: str, command: str
 ) -> None:
     value, words = OPTIONS[key]
-    others = ['limits = ["delay <= 4"]'] if key == "feasibility" else []
+    others = OTHERS.get(key, [])
     by_word = asked(command, others, words)
     assert by_word == asked(command, [*others, f"{key} = {value}"], [])
     # What is ignored on both roads would be equal too.
