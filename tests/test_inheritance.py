@@ -21,6 +21,7 @@ DEFAULTS = {
     "ModelBasedRecipe._has_own_objective": "where no worst case is maximised",
     "Adversary.search_problem": "the problem of the recommendation, on its list",
     "Adversary.worst_case_problem_of": "the set around the contexts as they are",
+    "AmbiguitySet._check": "scores and weights of contexts",
     "AmbiguitySet._check_sizes": "one score for each weight",
     "AmbiguitySet._printed": "the attribute of the argument's name",
     "AmbiguitySet._with_outside": "no atoms beside the contexts",

@@ -22,7 +22,7 @@ from botorch_drbo.adversaries import (
     Weights,
 )
 from botorch_drbo.adversaries.wasserstein import WassersteinBall
-from botorch_drbo.cli.options import HELP
+from botorch_drbo.cli.options import BALL, HELP
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.space import (
     Category,
@@ -243,8 +243,6 @@ def parse_against(
     return dangers[0] if len(dangers) == 1 else AnyOf(*dangers)
 
 
-BALL = "ball"
-"""Every distribution within one deviation of those seen."""
 _DANGERS: Mapping[str, tuple[Callable[[float, float], Danger], float]] = {
     "mean": (MeanShift, 1.0),
     "spread": (Spread, 2.0),

@@ -29,8 +29,11 @@ WEIGHT = "weight"
 STATUS = "status"
 """The column that says which trials have failed, if no other is named."""
 
-ALGORITHM = "wdrbo_exact"
-"""The recipe if none is named."""
+ALGORITHM, WITH_RADIUS = "erbo", "wdrbo_exact"
+"""The recipe if none is named, and that with a radius."""
+
+BALL, GIVE_UP = "ball", "10%"
+"""Against what, and at what price, a decision is made if neither is said."""
 
 Data = Annotated[
     Path, typer.Argument(help="The CSV file, with the names of the columns first.")
@@ -184,7 +187,12 @@ class Options:
     minimize: Minimize = None
     algorithm: Annotated[
         str | None,
-        typer.Option("--algorithm", help=f"The recipe (default {ALGORITHM})."),
+        typer.Option(
+            "--algorithm",
+            help=f"The recipe. Default: {ALGORITHM}, deciding against any pattern "
+            f"within one deviation and giving up at most {GIVE_UP}; {WITH_RADIUS} with "
+            "a --radius.",
+        ),
     ] = None
     surrogate: Annotated[
         str | None,
@@ -214,6 +222,13 @@ class Options:
     radius: Radius = None
     against: Against = None
     give_up: GiveUp = None
+    no_insurance: Annotated[
+        bool,
+        typer.Option(
+            "--no-insurance",
+            help="Decide for the expectation alone, where no recipe is named.",
+        ),
+    ] = False
     criterion: Annotated[
         str | None,
         typer.Option(

@@ -28,7 +28,16 @@ from botorch_drbo.cli.columns import (
     parse_variable,
 )
 from botorch_drbo.cli.csv_file import CsvFile, lines_of
-from botorch_drbo.cli.options import ALGORITHM, NAME, STATUS, WEIGHT, Options
+from botorch_drbo.cli.options import (
+    ALGORITHM,
+    BALL,
+    GIVE_UP,
+    NAME,
+    STATUS,
+    WEIGHT,
+    WITH_RADIUS,
+    Options,
+)
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.optimizer import NamedOptimizer
 from botorch_drbo.problem.round import RoundRadius, in_widths, in_words
@@ -59,8 +68,8 @@ class Description:
     limits: Sequence[str] = ()
     # Whether low outcomes are good.
     minimize: bool = False
-    # The name of a recipe.
-    algorithm: str = ALGORITHM
+    # The name of a recipe; None for the default.
+    algorithm: str | None = None
     # How outcomes are modelled; None for the recipe's own.
     surrogate: str | None = None
     # How probably limits have to hold; None for the recipe's own.
@@ -330,6 +339,8 @@ class Problem:
         """Read the words of a command line, the file, and what is said of it."""
         file = CsvFile.read(options.data)
         description, notes = _described(options, file)
+        description, how = _with_default(description, options.no_insurance)
+        notes += [how] if how else []
         chosen, met = description.decisions, description.contexts
         constraints = [parse_constraint(t, chosen) for t in description.constraints]
         space = Space(chosen, met, outcome=description.outcome, constraints=constraints)
@@ -373,7 +384,7 @@ class Problem:
                 constraints=space.constraints,
                 outcome_constraints=self.limits,
                 status=said.status,
-                algorithm=said.algorithm,
+                algorithm=said.algorithm or ALGORITHM,
                 maximize=not said.minimize,
                 # Nothing is kept but the file: each length of it has its own design.
                 seed=self.seed + len(file.lines),
@@ -451,6 +462,31 @@ def _warn_of_cut_radius(
                 BotorchWarning,
                 stacklevel=2,
             )
+
+
+def _with_default(said: Description, no_insurance: bool) -> tuple[Description, str]:
+    """The recipe and the decision rule where none is named, and what they do."""
+    if no_insurance and (said.against or said.give_up or said.algorithm):
+        raise InputDataError(
+            "--no-insurance is the expectation alone: leave out --against, --give-up "
+            "and --algorithm, here and in the file."
+        )
+    if said.algorithm is not None:
+        return said, ""
+    if said.radius is not None and not said.against:
+        return replace(said, algorithm=WITH_RADIUS), ""
+    plain = replace(said, algorithm=ALGORITHM)
+    if no_insurance:
+        return plain, "learnt for the mean, and decided for it"
+    against, give_up = said.against or (BALL,), said.give_up or GIVE_UP
+    pattern = f"any pattern of {' and '.join(said.contexts)} within one deviation"
+    what = pattern if list(against) == [BALL] else ", ".join(against)
+    price = f"giving up {'anything' if give_up == 'all' else f'at most {give_up}'}"
+    return (
+        replace(plain, against=against, give_up=give_up),
+        f"learnt for the mean; decided against {what}, {price} (--no-insurance: the "
+        "mean alone)",
+    )
 
 
 def _described(options: Options, file: CsvFile) -> tuple[Description, list[str]]:

@@ -205,9 +205,15 @@ def _worst_words(ball: WassersteinBall, state: FittedRound) -> str:
 
 
 def _radius_of(recipe: Recipe, state: FittedRound) -> str:
-    """The radius with which a method decides, in words; empty if it has none."""
-    adversary = recipe.adversary
-    return "" if adversary is None else adversary.worst_case_problem(state).reach
+    """Within what a method decides, in words, and at what price; empty if nothing."""
+    adversary = recipe.options.get("against") or recipe.adversary
+    problem = None if adversary is None else adversary.worst_case_problem(state)
+    within = "" if problem is None else problem.reach or "; ".join(problem.worlds)
+    give_up = recipe.options.get("give_up")
+    if give_up is None:
+        return within
+    price = give_up if isinstance(give_up, Mapping) else f"{100 * give_up:.3g}%"
+    return f"{within}, giving up at most {price}"
 
 
 def _moved(

@@ -45,7 +45,7 @@ OPTIONS = {
     "half_life": ("2", ["--half-life", "2"]),
     "radius": ("{temp = 12}", ["--radius", "temp=12"]),
     "against": ('"temp=2"', ["--against", "temp=2"]),
-    "give_up": ('"10%"', ["--give-up", "10%"]),
+    "give_up": ('"20%"', ["--give-up", "20%"]),
     "criterion": ('"regret"', ["--criterion", "regret"]),
     "clip": ("0.25", ["--clip", "0.25"]),
 }
