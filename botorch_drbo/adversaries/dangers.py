@@ -192,10 +192,12 @@ class MeanShift(Danger):
         columns = space.context_columns
         up, down = self._ends(reference, space)
         moving = [j for j in _numbers(space) if up[j] != 0.0 or down[j] != 0.0]
+        if not moving and space.known_columns:
+            return []  # what is known does not move
         if not moving:
             raise InputDataError(
-                f"{self!r} moves nothing: the contexts seen do not vary, or all "
-                "columns are known. Say how far in units, such as {'temp': 3}."
+                f"{self!r} moves nothing: the contexts seen do not vary. Say how far "
+                "in units, such as {'temp': 3}."
             )
         steps = []
         for j in moving:

@@ -146,9 +146,10 @@ def price_curve(
     order = no_worse(torch.stack(worst))
     X, beliefs = torch.stack(found)[order], [beliefs[i] for i in order.tolist()]
     expected = score(limit.expectation, X)
+    paid = limit.value - expected  # up to rounding nothing is nothing
     return PriceCurve(
         limits=(*SHARES, math.inf),
-        paid=(limit.value - expected).clamp_min(0.0),
+        paid=torch.where(paid > _NOTHING * limit.gain, paid, 0.0),
         expected=expected,
         worst_cases=torch.stack(worst)[order],
         beliefs=GaussianMixture(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from botorch_drbo.plotting.model import plot_slice
+from botorch_drbo.plotting.robustness import plot_price
 from botorch_drbo.posterior.mixture import GaussianMixture
 from botorch_drbo.recommendation.model_check import (
     FEW_OUTCOMES,
@@ -12,8 +13,8 @@ from botorch_drbo.recommendation.model_check import (
     know_nothing,
 )
 from botorch_drbo.recommendation.moved_contexts import moved_words
-from botorch_drbo.recommendation.promise import shown
-from botorch_drbo.recommendation.recommendation import interval_words, row_words
+from botorch_drbo.recommendation.promise import interval_words, shown
+from botorch_drbo.recommendation.recommendation import row_words
 from botorch_drbo.report.findings import Findings
 from botorch_drbo.report.markup import (
     Markup,
@@ -139,8 +140,9 @@ def decision_section(found: Findings) -> Markup:
         tag("div", *values, class_="cards values"),
         *(tag("p", text, class_="warning") for text in warnings(found)),
         paragraphs("" if check is None or is_new else grade(check), _limits(found)),
+        paragraphs(*_insured(best)),
         paragraphs(_meaning(found)),
-        _that_hurt(best),
+        *([] if best.worlds else [_that_hurt(best)]),
         *([disclosed("How this was found", paragraphs(*details))] if details else []),
     )
 
@@ -222,6 +224,58 @@ def _lead(found: Findings) -> str:
     return (
         f"Choose {row}. The {best.outcome} is then expected to be {expected} on "
         f"average, and {worst} at worst if the contexts shift {shift}."
+    )
+
+
+def _insured(best: NamedRecommendation) -> list[str]:
+    """Against what it was decided, at what price, and what happens the other way."""
+    outcome, texts, worlds = best.outcome, [], best.worlds
+    if worlds:
+        worst, kindest = worlds[0], worlds[-1]
+        others = "; ".join(f"{w.name}: {shown(w.expected)}" for w in worlds[1:-1])
+        texts.append(
+            f"The worst of the dangers named is {worst.name}: then the {outcome} is "
+            f"expected to be {shown(worst.expected)}."
+        )
+        texts.append(
+            f"The other way, {kindest.name}, it is {shown(kindest.expected)}."
+            + (f" In between: {others}." if others else "")
+        )
+    elif best.direction:
+        texts.append(f"In the worst case the contexts are {best.direction}.")
+    if (price := best.price) is not None:
+        instead = row_words(price.best.to_dict("records")[0])
+        texts.append(
+            f"The decision gives up {shown(price.paid)} of the expected {outcome} "
+            f"({best.level:.0%}: {interval_words(price.belief, best.level)}; at most "
+            f"{shown(price.limit)}) and buys {shown(price.bought)} in the worst case; "
+            f"{shown(price.best_expected)} is expected of {instead}."
+        )
+    return texts
+
+
+def price_section(found: Findings) -> Markup:
+    """What a better worst case costs."""
+    curve = found.curve
+    if curve is None:
+        raise RuntimeError("A page without a danger or a price has no such section.")
+    share = 1.0 / curve.gain if curve.gain > 0.0 else 0.0
+    words = f"The worst-case {curve.outcome} by what of the expectation is given up."
+    rows = [
+        [
+            shown(paid),
+            f"{100 * share * paid:.2g}%",
+            shown(worst),
+            interval_words(curve.beliefs[i], curve.level),
+        ]
+        for i, (paid, worst) in enumerate(
+            zip(curve.paid.tolist(), curve.worst_cases.tolist(), strict=True)
+        )
+    ]
+    head = ["given up", "of what there is to gain", f"worst-case {curve.outcome}"]
+    return joined(
+        figure(lambda ax: plot_price(curve, ax), words),
+        table([*head, f"{curve.level:.0%} interval"], rows),
     )
 
 

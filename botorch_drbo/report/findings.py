@@ -24,6 +24,7 @@ from botorch_drbo.recommendation.importance import (
     importance,
     slice_through,
 )
+from botorch_drbo.recommendation.price_curve import PriceCurve
 from botorch_drbo.recommendation.promise import LEVEL
 from botorch_drbo.space import NamedRecommendation, Variable
 
@@ -101,6 +102,8 @@ Rounded: TypeAlias = "Callable[[pd.DataFrame, pd.DataFrame], pd.DataFrame]"
 class Findings:
     """What a report says."""
 
+    # What a better worst case costs; None where neither danger nor price was named.
+    curve: PriceCurve[pd.DataFrame] | None
     # The run.
     optimizer: NamedOptimizer
     # The decision to implement.
@@ -194,7 +197,11 @@ class Findings:
             best = with_words(best, rounded)
             if not isinstance(proposed, str):
                 proposed = rounded(proposed, optimizer.pending)
+        options = optimizer.algorithm.options
+        insured = any(options.get(name) for name in ("against", "give_up"))
+        curve = optimizer.price_curve(**given, level=level) if insured else None
         return cls(
+            curve=curve,
             optimizer=optimizer,
             best=best,
             profile=profile,

@@ -20,7 +20,12 @@ from botorch_drbo.plotting.robustness import plot_robustness_profile
 from botorch_drbo.problem.round import RoundRadius
 from botorch_drbo.recommendation.promise import LEVEL, shown
 from botorch_drbo.recommendation.recommendation import interval_words
-from botorch_drbo.report.answer import decision_section, next_section, slices_section
+from botorch_drbo.report.answer import (
+    decision_section,
+    next_section,
+    price_section,
+    slices_section,
+)
 from botorch_drbo.report.evidence import (
     assumptions_section,
     history_section,
@@ -182,6 +187,7 @@ def _most_moved(found: Findings, rows: pd.DataFrame) -> str | None:
 
 _SECTIONS = {
     "decision": ("What to do", decision_section),
+    "price": ("What a better worst case costs", price_section),
     "model": ("How good the model is", model_section),
     "radius": ("If the contexts shift", radius_section),
     "policy": ("If you know a context beforehand", policy_section),
@@ -266,10 +272,13 @@ def write_report(
 def page(found: Findings) -> Markup:
     """The whole page, from what was found."""
     space, here = found.optimizer.named_space, files("botorch_drbo.report")
-    links = [tag("a", title, href=f"#{name}") for name, (title, _) in _SECTIONS.items()]
+    chosen = {**_SECTIONS}
+    if found.curve is None:
+        del chosen["price"]
+    links = [tag("a", title, href=f"#{name}") for name, (title, _) in chosen.items()]
     sections = [
         tag("section", tag("h2", title), section(found), id=name)
-        for name, (title, section) in _SECTIONS.items()
+        for name, (title, section) in chosen.items()
     ]
     title = f"Report on {space.outcome}"
     made = f"{found.source or 'A table in Python'}, {found.date:%Y-%m-%d}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 
 import pytest
 import torch
@@ -201,8 +202,6 @@ def test_scenarios_and_their_union() -> None:
 def test_what_is_known_does_not_move() -> None:
     space = SPACE.search_space
     known = torch.tensor([12.0, math.nan, math.nan, math.nan]).double()
-    from dataclasses import replace
-
     now = replace(space, known_context=known)
     seen = now.with_known(SPACE.context_set(SEEN).points)
     for danger in (
@@ -213,6 +212,23 @@ def test_what_is_known_does_not_move() -> None:
     ):
         for world in danger.worlds(state(now, seen)):
             assert (world.contexts.points[:, 0] == 12.0).all(), danger
+
+
+def test_where_all_that_could_move_is_known_nothing_is_feared() -> None:
+    """As in a table of decisions by the context that is feared."""
+    known = torch.tensor([12.0, math.nan, math.nan, math.nan]).double()
+    now = replace(SPACE.search_space, known_context=known)
+    seen = now.with_known(SPACE.context_set(SEEN).points)
+    worlds = MeanShift({"temp": 3}).worlds(state(now, seen))
+    assert [world.name for world in worlds] == ["as seen"]
+    found, _ = least(MeanShift({"temp": 3}), wavy, state(now, seen))
+    assert found == pytest.approx(wavy(seen).mean().item())
+
+
+def test_contexts_that_do_not_vary_are_refused_with_a_remedy() -> None:
+    seen = SPACE.context_set(SEEN).points[:1]
+    with pytest.raises(InputDataError, match=r"do not vary.*in units"):
+        MeanShift(1.0).worst_case_problem(state(SPACE.search_space, seen))
 
 
 def test_relabelled_categories_give_the_same_worst_case() -> None:

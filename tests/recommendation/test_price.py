@@ -281,3 +281,50 @@ def test_a_robust_recipe_gives_up_no_more_against_its_own_set() -> None:
         within = twin.recommend(give_up=0.05)
         assert within.price.paid <= 0.05 * within.price.gain * (1 + 1e-5), name
         assert within.price.bought >= -1e-9, name
+
+
+def test_a_curve_rises_and_says_where_it_bends() -> None:
+    """As `recommend` decides, and no price buys less than a lower one."""
+    opt = told("box", 11)
+    curve = opt.price_curve(against=DANGER)
+    assert curve.decisions.columns.tolist() == ["a", "b"] and len(curve.decisions) == 7
+    assert curve.paid[0] == 0.0 and (curve.paid.diff() >= -1e-5 * curve.gain).all()
+    assert (curve.worst_cases.diff() >= 0.0).all()
+    within = opt.recommend(against=DANGER, give_up=0.1)
+    place = curve.limits.index(0.1)
+    spread = (curve.worst_cases.max() - curve.worst_cases.min()).item()
+    assert curve.worst_cases[place].item() == pytest.approx(
+        within.worst_case_value, abs=1e-3 * max(spread, 1e-9) + 1e-9
+    )
+    judge = Judge(opt)
+    X = torch.tensor(curve.decisions.to_numpy(), dtype=torch.double)
+    each = judge.expectations(X)
+    torch.testing.assert_close(each[:, 0], curve.expected, rtol=0.0, atol=1e-7)
+    torch.testing.assert_close(each.amin(-1), curve.worst_cases, rtol=0.0, atol=1e-7)
+    price, bought = (
+        curve.paid / curve.paid[-1],
+        curve.worst_cases - curve.worst_cases[0],
+    )
+    if curve.knee is not None:
+        assert curve.knee == int((bought / bought[-1] - price).argmax())
+        assert "the knee" in str(curve)
+
+
+def test_a_curve_of_costs_is_the_mirror_of_that_of_gains() -> None:
+    opt = told("box", 12)
+    history = opt.tensors.history
+    runs = []
+    for sign in (1, -1):
+        twin = RobustOptimizer(
+            "erbo", *boxes(opt), seed=3, maximize=sign > 0, **OPTIONS
+        )
+        twin.tell(history.X, history.C, sign * history.Y)
+        runs.append(twin.price_curve(against=MeanShift({"c1": 1.0})))
+    torch.testing.assert_close(runs[0].paid, runs[1].paid)
+    torch.testing.assert_close(runs[0].worst_cases, -runs[1].worst_cases)
+    assert runs[0].knee == runs[1].knee
+
+
+def test_a_curve_needs_a_danger() -> None:
+    with pytest.raises(InputDataError, match="against=MeanShift"):
+        told("box", 1).price_curve()

@@ -1,0 +1,26 @@
+"""A page names the danger, the price and the other side, and shows the curve."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from botorch_drbo import MeanShift
+from botorch_drbo.report import write_report
+from tests.recommendation.test_price import told
+
+
+def test_the_page_of_a_bakery_names_danger_price_and_other_side(tmp_path: Path) -> None:
+    opt = told("box", 3, against=MeanShift({"c": (-2, 1)}), give_up=0.1)
+    write_report(opt, tmp_path / "page.html", q=1)
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    best = opt.recommend()
+    assert f"The worst of the dangers named is {best.worlds[0].name}" in page
+    assert f"The other way, {best.worlds[-1].name}, it is" in page
+    assert "The decision gives up" in page and "in the worst case;" in page
+    assert "What a better worst case costs" in page
+
+
+def test_a_page_without_a_danger_has_no_curve(tmp_path: Path) -> None:
+    write_report(told("box", 3), tmp_path / "page.html", q=1)
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "What a better worst case costs" not in page
