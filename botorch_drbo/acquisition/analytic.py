@@ -30,7 +30,6 @@ from botorch_drbo.confidence.information_gain import noise_precision
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.posterior import (
     LocalMoments,
-    MarginalPosterior,
     MomentSlopes,
     View,
     marginal_posterior,
@@ -40,6 +39,7 @@ from botorch_drbo.posterior.factory import Method
 from botorch_drbo.posterior.freshness import Snapshot
 from botorch_drbo.posterior.models import prior_variance, some_inputs
 
+_MOST_PENDING = 128  # joint inputs that stand for all pending decisions
 _NEGLIGIBLE = 1e-12  # of the prior variance: less counts as this, without slope
 _TEMPORARIES, _WITHOUT_GRAPH = 16, 4  # of b x n, forward and backward or forward alone
 
@@ -109,22 +109,34 @@ class PosteriorAcquisitionFunction(DecisionAcquisitionFunction, ABC):
         self.method: Method = method
         self.memory_budget = check_count(memory_budget, "memory_budget")
         self.ensemble = is_ensemble(self.model)
+        self._made_of: Snapshot | None = None
 
     def _condition(self, pending: Tensor | None) -> None:
+        # What is cached is compared at each call: a user may refit the model in place.
+        if self._made_of is None or not self._made_of.same():
+            self._observe()
+        # Two posteriors: of what was observed, and with pending decisions hallucinated
+        # at representative contexts (their outcomes do not matter for variances).
+        self.posterior, joint = self.observed, None
+        if pending is not None:
+            self._pending_at = self._pending_contexts(len(pending)).to(pending)
+            joint = self.observed.join(pending, self._pending_at).flatten(0, 1)
+            self.posterior = self.observed.hallucinating(joint)
+        self._prepare(joint)
+
+    def _observe(self) -> None:
+        """Compute what follows from the model without pending decisions."""
         made_of: list[Module] = [self.model]
         if self.posterior_transform is not None:
             made_of.append(self.posterior_transform)
-        # Two posteriors: of what was observed, and with pending decisions hallucinated
-        # at representative contexts (their outcomes do not matter for variances).
-        self.observed = self.posterior = self._posterior(None)
-        joint = None
-        if pending is not None:
-            contexts = self._pending_contexts().to(pending)
-            joint = self.observed.join(pending, contexts).flatten(0, 1)
-            self.posterior = self._posterior(joint)
+        self.observed = marginal_posterior(
+            self.model,
+            self.context_indices,
+            posterior_transform=self.posterior_transform,
+            method=self.method,
+            memory_budget=self.memory_budget,
+        )
         self.min_variance = self._find_min_variance()
-        self._prepare(joint)
-        # What is cached is compared at each call: a user may refit the model in place.
         self._made_of = Snapshot(*made_of)
 
     @abstractmethod
@@ -134,22 +146,13 @@ class PosteriorAcquisitionFunction(DecisionAcquisitionFunction, ABC):
         Shapes: ``joint``: ``m * k x d``.
         """
 
-    def _pending_contexts(self) -> Tensor:
-        """Those that stand for the contexts of a pending decision, ``k x d_c``."""
-        return self.context_set.representatives(self.num_pending_contexts)
+    def _pending_contexts(self, num_pending: int) -> Tensor:
+        """Those that stand for the contexts of each pending decision, ``k x d_c``.
 
-    def _posterior(
-        self, pending: Tensor | None, pending_noise: float = 1.0
-    ) -> MarginalPosterior:
-        return marginal_posterior(
-            self.model,
-            self.context_indices,
-            posterior_transform=self.posterior_transform,
-            pending=pending,
-            pending_noise=pending_noise,
-            method=self.method,
-            memory_budget=self.memory_budget,
-        )
+        Fewer of each if there are many decisions: a plate of 96 has 96 joint inputs.
+        """
+        most = max(1, _MOST_PENDING // num_pending)
+        return self.context_set.representatives(min(self.num_pending_contexts, most))
 
     def _contexts(self) -> Tensor:
         """All contexts that a value needs, those of the context set first."""
@@ -169,7 +172,7 @@ class PosteriorAcquisitionFunction(DecisionAcquisitionFunction, ABC):
 
     def _refresh(self) -> None:
         """Recompute what depends on tensors that have changed."""
-        if not self._made_of.same():
+        if self._made_of is None or not self._made_of.same():
             self._condition(self.X_pending)
 
     # BoTorch types its decorator for the base class only.
@@ -441,8 +444,8 @@ class RobustAcquisitionFunction(PosteriorAcquisitionFunction, ABC):
         if self.misspecification != 0.0:  # otherwise no model is refused
             self._precision = self._find_precision()
         if joint is not None:
-            contexts = self._pending_contexts()
-            resolved = self._posterior(joint, _NEARLY_NO_NOISE)
+            contexts = self._pending_at
+            resolved = self.observed.hallucinating(joint, _NEARLY_NO_NOISE)
             self._repelled = self.observed.over(contexts), resolved.over(contexts)
         self._views: tuple[View, View] | None = None
 

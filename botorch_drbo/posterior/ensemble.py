@@ -194,6 +194,13 @@ class EnsemblePosterior(MarginalPosterior):
         """The members'."""
         return self.posteriors[0].dtype
 
+    def hallucinating(self, pending: Tensor, noise: float = 1.0) -> EnsemblePosterior:
+        """See ``MarginalPosterior``."""
+        return EnsemblePosterior(
+            [each.hallucinating(pending, noise) for each in self.posteriors],
+            cast(ModelEnsemble, self.model),
+        )
+
     def _over(self, contexts: Tensor) -> View:
         return EnsembleView([each._over(contexts) for each in self.posteriors])
 

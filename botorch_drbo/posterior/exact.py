@@ -53,6 +53,7 @@ from botorch_drbo.posterior.stationary_moments import (
 from botorch_drbo.posterior.training import (
     affine_inputs,
     conditioned_system,
+    extended_inverse_root,
     outcome_map,
 )
 from botorch_drbo.posterior.view import (
@@ -84,8 +85,6 @@ class ExactPosterior(MarginalPosterior):
 
     Pending inputs are hallucinated [Desautels2014bucb]_: they enter the factor ``L``
     and leave the mean alone.
-
-    Shapes: ``pending``: ``p x d``.
     """
 
     @staticmethod
@@ -110,8 +109,6 @@ class ExactPosterior(MarginalPosterior):
         context_indices: Sequence[int],
         *,
         posterior_transform: PosteriorTransform | None = None,
-        pending: Tensor | None = None,
-        pending_noise: float = 1.0,
         memory_budget: int = DEFAULT_MEMORY_BUDGET,
     ) -> None:
         super().__init__(model, context_indices, memory_budget)
@@ -119,39 +116,18 @@ class ExactPosterior(MarginalPosterior):
         self.kernel = prior_kernel(cast(Kernel, model.covar_module))
         with torch.no_grad():
             known = conditioned_system(model)
-            Z, alpha, inverse_root = known.inputs, known.alpha, known.inverse_root
-            if pending is not None:
-                # Hallucinated outcomes: pending inputs enter the factor, and alpha is
-                # zero there.
-                P = model.transform_inputs(pending.to(Z))
-                cross = self.covariance(Z, P).double()
-                K_PP = self.covariance(P, P).double()
-                # Not less than the rounding of the model's dtype.
-                min_noise = (
-                    _ROUNDING * torch.finfo(Z.dtype).eps * K_PP.diagonal().mean()
-                )
-                noise = (pending_noise * known.noise.mean()).clamp_min(min_noise)
-                K_PP = K_PP + noise * torch.eye(len(P)).to(K_PP)
-                inverse_root = known.extended_inverse_root(cross, K_PP)
-                Z = torch.cat([Z, P])
-                alpha = torch.cat([alpha, alpha.new_zeros(len(P), 1)])
             scale, offset = outcome_map(model, posterior_transform)
-            prior = Z.new_zeros(())
+            prior = known.inputs.new_zeros(())
             if isinstance(model.mean_module, ConstantMean):
                 prior = cast(Tensor, model.mean_module.constant).detach()
-        self.train_inputs = Z.detach()
+        Z = known.inputs.detach()
+        self.noise = known.noise.mean()
         self.columns = torch.tensor(self.context_indices, device=Z.device)
-        self.alpha, self.inverse_root = alpha.to(Z), inverse_root.to(Z)
         self.mean_scale, self.mean_offset = scale.to(Z), offset.to(Z)
         self.prior_mean = prior.to(Z).reshape(())
         self.affine = affine_inputs(model)
         self.components = _components(model, Z.shape[-1])
         self.num_columns = get_train_inputs(model, transformed=False)[0].shape[-1]
-        variances = [part.variance for part in self.components or []]
-        # How large a kernel row can be; of an unknown kernel no shortcut is safe.
-        prior_variance = math.inf if self.components is None else sum(variances)
-        self.explained = ExplainedVariance.of(self.inverse_root, prior_variance)
-        kernel = stationary_kernel(self.components or [], self.train_inputs)
         # A transform that mixes columns lets the context enter through any.
         sources = column_sources(
             getattr(model, "input_transform", None), self.num_columns
@@ -165,8 +141,20 @@ class ExactPosterior(MarginalPosterior):
             for component in self.components
             for factor in component.factors
         )
+        self._know(Z, known.alpha, known.inverse_root)
+
+    def _know(self, Z: Tensor, alpha: Tensor, inverse_root: Tensor) -> None:
+        """Prepare for rows ``t x d``, with ``t x 1`` and ``t x t`` in float64."""
+        model = self.gp
+        self.train_inputs, self._precise_root = Z, inverse_root
+        self.alpha, self.inverse_root = alpha.to(Z), inverse_root.to(Z)
+        variances = [part.variance for part in self.components or []]
+        # How large a kernel row can be; of an unknown kernel no shortcut is safe.
+        prior_variance = math.inf if self.components is None else sum(variances)
+        self.explained = ExplainedVariance.of(self.inverse_root, prior_variance)
+        kernel = stationary_kernel(self.components or [], self.train_inputs)
         self.system = kernel and StationarySystem(
-            kernel, self.alpha, self.explained, memory_budget
+            kernel, self.alpha, self.explained, self.memory_budget
         )
         # From the user's units to those of the kernel's rows in one step, where moments
         # and slopes are in closed form.
@@ -174,6 +162,23 @@ class ExactPosterior(MarginalPosterior):
         constant_mean = type(model.mean_module) in (ConstantMean, ZeroMean)
         if kernel is not None and self.affine is not None and constant_mean:
             self.scaled = self.affine.then(kernel.centre, kernel.weights)
+
+    def hallucinating(self, pending: Tensor, noise: float = 1.0) -> ExactPosterior:
+        """See ``MarginalPosterior``: one block more in the factor, zeros in alpha."""
+        conditioned, Z = copy.copy(self), self.train_inputs
+        with torch.no_grad():
+            P = self.inside(pending.to(Z))
+            cross = self.covariance(Z, P).double()
+            own = self.covariance(P, P).double()
+            # Not less than the rounding of the model's dtype.
+            rounding = _ROUNDING * torch.finfo(Z.dtype).eps * own.diagonal().mean()
+            own.diagonal().add_((noise * self.noise).clamp_min(rounding))
+            conditioned._know(
+                torch.cat([Z, P]),
+                torch.cat([self.alpha, self.alpha.new_zeros(len(P), 1)]),
+                extended_inverse_root(self._precise_root, cross, own),
+            )
+        return conditioned
 
     @property
     def dtype(self) -> torch.dtype:

@@ -45,7 +45,7 @@ def marginal_posterior(
             list of one model counts as that model.
         context_indices: The model's input columns that hold the context.
         posterior_transform: Combines several outputs into one, or changes the sign.
-        pending: Joint inputs ``p x d`` that are being evaluated.
+        pending: Joint inputs ``p x d`` that are being evaluated; see ``hallucinating``.
         pending_noise: Their noise variance, as a share of the model's.
         method: "product" for kernels that factorise over decision and context, "exact"
             for one cached factor (``SingleTaskGP``), "generic" for
@@ -73,6 +73,15 @@ def marginal_posterior(
         >>> mean.shape, view.method
         (torch.Size([5, 7]), 'exact')
     """
+    if pending is not None:
+        known = marginal_posterior(
+            model,
+            context_indices,
+            posterior_transform=posterior_transform,
+            method=method,
+            memory_budget=memory_budget,
+        )
+        return known.hallucinating(pending, pending_noise)
     model = only_model(model)
     if posterior_transform is not None and not isinstance(
         posterior_transform, PosteriorTransform
@@ -114,8 +123,6 @@ def marginal_posterior(
                 member,
                 context_indices,
                 posterior_transform=posterior_transform,
-                pending=pending,
-                pending_noise=pending_noise,
                 method=method,
                 memory_budget=max(1, memory_budget // len(model.members)),
             )
@@ -130,8 +137,6 @@ def marginal_posterior(
     settle(model)
     options = {
         "posterior_transform": posterior_transform,
-        "pending": pending,
-        "pending_noise": pending_noise,
         "memory_budget": memory_budget,
     }
     exact = isinstance(model, SingleTaskGP) and ExactPosterior.supports(

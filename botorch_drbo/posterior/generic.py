@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from typing import cast
 
 import torch
@@ -52,8 +53,6 @@ class GenericPosterior(MarginalPosterior):
     Pending inputs are hallucinated [Desautels2014bucb]_: the mean stays, the variance
     is what it would be had they been observed,
     ``var(z) - k(z, P) (k(P, P) + noise)^-1 k(P, z)`` with posterior covariances.
-
-    Shapes: ``pending``: ``p x d``.
     """
 
     def __init__(
@@ -62,8 +61,6 @@ class GenericPosterior(MarginalPosterior):
         context_indices: Sequence[int],
         *,
         posterior_transform: PosteriorTransform | None = None,
-        pending: Tensor | None = None,
-        pending_noise: float = 1.0,
         memory_budget: int = DEFAULT_MEMORY_BUDGET,
     ) -> None:
         super().__init__(model, context_indices, memory_budget)
@@ -86,23 +83,29 @@ class GenericPosterior(MarginalPosterior):
                 f"{type(posterior_transform).__name__}. Let the model itself return "
                 "one output."
             )
-        if isinstance(model, DeterministicModel):
-            pending = None  # nothing is left to be learned
-        self.pending, self.pending_noise = pending, None
-        if pending is not None:
-            with torch.no_grad(), any_variance():
-                latent = self._moments_of(pending)
-                if not isinstance(latent, GPyTorchPosterior):
-                    raise UnsupportedError(
-                        "Pending decisions need a Gaussian posterior, got "
-                        f"{type(latent).__name__}. Use an outcome transform that keeps "
-                        "the posterior Gaussian (`Standardize`), or ask one decision "
-                        "at a time."
-                    )
-                noisy = self._posterior(pending, observation_noise=True)
-                # (S x) p x 1 -> (S x) p; a variance is found when it is read
-                noise = (noisy.variance - latent.variance).squeeze(-1)
-            self.pending_noise = pending_noise * noise.clamp_min(0.0)
+        self.pending: Tensor | None = None
+        self.pending_noise: Tensor | None = None
+
+    def hallucinating(self, pending: Tensor, noise: float = 1.0) -> GenericPosterior:
+        """See ``MarginalPosterior``: rows of the joint posterior."""
+        if isinstance(self.model, DeterministicModel):
+            return self  # nothing is left to be learned
+        with torch.no_grad(), any_variance():
+            latent = self._moments_of(pending)
+            if not isinstance(latent, GPyTorchPosterior):
+                raise UnsupportedError(
+                    "Pending decisions need a Gaussian posterior, got "
+                    f"{type(latent).__name__}. Use an outcome transform that keeps "
+                    "the posterior Gaussian (`Standardize`), or ask one decision "
+                    "at a time."
+                )
+            noisy = self._posterior(pending, observation_noise=True)
+            # (S x) p x 1 -> (S x) p; a variance is found when it is read
+            own = (noisy.variance - latent.variance).squeeze(-1)
+        conditioned = copy(self)
+        conditioned.pending = pending
+        conditioned.pending_noise = noise * own.clamp_min(0.0)
+        return conditioned
 
     @property
     def dtype(self) -> torch.dtype:

@@ -482,8 +482,6 @@ class ProductPosterior(MarginalPosterior):
     sides once each, multiplied for every pair. For few contexts, or too many for one
     side to be kept, it returns that too, but for a kernel that is one stationary factor
     the view of ``ExactPosterior``.
-
-    Shapes: ``pending``: ``p x d``.
     """
 
     def __init__(
@@ -492,8 +490,6 @@ class ProductPosterior(MarginalPosterior):
         context_indices: Sequence[int],
         *,
         posterior_transform: PosteriorTransform | None = None,
-        pending: Tensor | None = None,
-        pending_noise: float = 1.0,
         memory_budget: int = DEFAULT_MEMORY_BUDGET,
     ) -> None:
         super().__init__(model, context_indices, memory_budget)
@@ -510,12 +506,18 @@ class ProductPosterior(MarginalPosterior):
             model,
             context_indices,
             posterior_transform=posterior_transform,
-            pending=pending,
-            pending_noise=pending_noise,
             memory_budget=memory_budget,
         )
+        self.context_side = context_side
         self.factors = FactorizedModel(self.exact, context_side)
         self.smooth = self.exact.smooth
+
+    def hallucinating(self, pending: Tensor, noise: float = 1.0) -> ProductPosterior:
+        """See ``MarginalPosterior``."""
+        conditioned = copy(self)
+        conditioned.exact = self.exact.hallucinating(pending, noise)
+        conditioned.factors = FactorizedModel(conditioned.exact, self.context_side)
+        return conditioned
 
     @property
     def dtype(self) -> torch.dtype:

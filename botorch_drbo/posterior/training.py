@@ -122,15 +122,6 @@ class TrainingSystem(NamedTuple):
         """``L^-1``, ``t x t``."""
         return _inverse(self.root)
 
-    def extended_inverse_root(self, cross: Tensor, own: Tensor) -> Tensor:
-        """``L^-1`` of these rows and of further ones.
-
-        Shapes: ``cross``: ``t x p``, ``own``: ``p x p``, returns ``(t + p) x (t + p)``.
-        """
-        above = torch.cat([self.covariance, cross], dim=-1)
-        root = psd_safe_cholesky(torch.cat([above, torch.cat([cross.mT, own], -1)]))
-        return _inverse(root)
-
     def path_weights(self, prior: Tensor, draws: Tensor) -> Tensor:
         """By Matheron's rule: ``(K + noise)^-1 (y - m - g - eps)`` of each path.
 
@@ -168,20 +159,6 @@ class InducingSystem(NamedTuple):
     # The lower Cholesky factor of ``K_uu``, ``m x m``, float64.
     root: Tensor
 
-    def extended_inverse_root(self, cross: Tensor, own: Tensor) -> Tensor:
-        """``R`` of what these points say, and of further rows.
-
-        Shapes: ``cross``: ``m x p``, ``own``: ``p x p``, returns ``(m + p) x (m + p)``.
-        """
-        seen = self.inverse_root @ cross
-        root = psd_safe_cholesky(own - seen.mT @ seen)  # of what is not known of them
-        further = torch.cat(
-            [-seen.mT @ self.inverse_root, torch.eye(len(own)).to(own)], -1
-        )
-        below = torch.linalg.solve_triangular(root, further, upper=False)
-        above = torch.nn.functional.pad(self.inverse_root, (0, len(own)))
-        return torch.cat([above, below])
-
     def path_weights(self, prior: Tensor, draws: Tensor) -> Tensor:
         """By Matheron's rule: ``K_uu^-1 (f_u - m - g)``, with ``f_u`` drawn.
 
@@ -191,6 +168,22 @@ class InducingSystem(NamedTuple):
         # moved by, written in columns of k(., U).
         known = torch.cholesky_solve(prior.mT, self.root).mT
         return self.alpha.mT + draws @ self.spread.mT - known
+
+
+def extended_inverse_root(root: Tensor, cross: Tensor, own: Tensor) -> Tensor:
+    r"""``R`` of what some rows say, and of further ones, by one block.
+
+    .. math:: \begin{pmatrix} R & 0 \\ -S^{-1} B' R & S^{-1} \end{pmatrix}, \qquad
+        B = R\, C, \quad S S' = K_{PP} - B' B
+
+    Shapes: ``root``: ``t x t``, ``cross``: ``t x p``, ``own``: ``p x p``, returns ``(t
+    + p) x (t + p)``.
+    """
+    seen = root @ cross
+    left = psd_safe_cholesky(own - seen.mT @ seen)  # of what is not known of them
+    further = torch.cat([-seen.mT @ root, torch.eye(len(own)).to(own)], -1)
+    below = torch.linalg.solve_triangular(left, further, upper=False)
+    return torch.cat([torch.nn.functional.pad(root, (0, len(own))), below])
 
 
 def conditioned_system(model: SingleTaskGP) -> TrainingSystem | InducingSystem:

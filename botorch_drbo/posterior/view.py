@@ -274,6 +274,24 @@ class MarginalPosterior(ABC):
         with torch.no_grad():
             return self._over(self._own(contexts))
 
+    @abstractmethod
+    def hallucinating(self, pending: Tensor, noise: float = 1.0) -> MarginalPosterior:
+        r"""Condition on outcomes that equal their means.
+
+        The variances become what they would be had the inputs been observed, and the
+        means stay [Desautels2014bucb]_.
+
+        Args:
+            pending: Joint inputs ``p x d`` that are being evaluated.
+            noise: Their noise variance, as a share of the model's.
+
+        Returns:
+            The conditioned posterior; this one is not changed.
+
+        Raises:
+            UnsupportedError: A model whose posterior is not Gaussian.
+        """
+
     def integral(self, contexts: Tensor, weights: Tensor) -> Integral:
         r"""Prepare for the weighted sum of the outcomes over contexts.
 
