@@ -178,6 +178,9 @@ class WrongPosterior(MarginalPosterior):
     def _over(self, contexts: Tensor) -> View:
         return WrongView(self.right.over(contexts), self.fault)
 
+    def hallucinating(self, pending: Tensor, noise: float = 1.0) -> MarginalPosterior:
+        return WrongPosterior(self.right.hallucinating(pending, noise), self.fault)
+
     def _integral(self, contexts: Tensor, weights: Tensor) -> Integral:
         right = self.right.integral(contexts, weights)
         if self.fault != "independent":
