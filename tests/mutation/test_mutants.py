@@ -84,10 +84,10 @@ print(run(path, plain, [sys.argv[1] + "::test_that"], {}, limit=60)[0].name)
 print(run(path, plain, [test], {}, limit=-1)[0].name)
 """
 TEST = """
-from botorch_drbo import randomness
+from botorch_drbo import sampling
 
 def test_it():
-    fault = getattr(randomness, "FAULT", 0)
+    fault = getattr(sampling, "FAULT", 0)
     while fault == 2:
         pass
     assert fault == 0
