@@ -223,7 +223,7 @@ def neighbours(x: Tensor, space: SearchSpace) -> Tensor:
             i = bisect_left(values, x[j].item())
             strides = [2**k for k in range(len(values).bit_length())]
             places = {i - stride for stride in strides} | {i + s for s in strides}
-            reached = sorted(places & set(reached))
+            reached = sorted(k for k in places if k in reached)
         moved = x.repeat(len(reached), 1)
         moved[:, j] = x.new_tensor([values[k] for k in reached])
         rows.append(moved[moved[:, j] != x[j]])
