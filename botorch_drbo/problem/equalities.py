@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from bisect import bisect_left, bisect_right
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -61,10 +63,6 @@ class Equalities:
         Shapes: ``weights``: ``r x d_x``, ``bounds``: ``2 x d_x``.
         """
         box = in_units(bounds, logarithms)
-        listed = {
-            j: in_units(bounds.new_tensor(v), (0,) if j in logarithms else ()).numpy()
-            for j, v in values.items()
-        }
         # Two inequalities that meet are an equality, and so are many that leave no
         # room: which ones is found by linear programs, not read off their form.
         program = Program(weights, least, box.numpy())
@@ -77,9 +75,9 @@ class Equalities:
         while True:
             # A column that can take a single value only is fixed by a further equality,
             # which may fix others: until none is left.
-            A, b, dependent = _echelon(A, b, program.side, listed, logarithms)
+            A, b, dependent = _echelon(A, b, program.side, values, logarithms)
             free = [j for j in range(bounds.shape[-1]) if j not in dependent]
-            ends = {j: program.ends(j, listed.get(j)) for j in free}
+            ends = {j: program.ends(j, values.get(j), j in logarithms) for j in free}
             points = [j for j in free if ends[j][0] == ends[j][1]]
             if not points:
                 break
@@ -217,8 +215,13 @@ class Program:
         """How much room a constraint has, at most, of the box."""
         return self._largest(self._rows[i]) - self._least[i]
 
-    def ends(self, j: int, values: Array | None) -> tuple[float, float]:
-        """The smallest and the largest value of a column; equal if it has one only."""
+    def ends(
+        self, j: int, values: Sequence[float] | None, is_logarithm: bool
+    ) -> tuple[float, float]:
+        """The smallest and the largest value of a column; equal if it has one only.
+
+        Of values that increase only the ends are looked up: a range may be very long.
+        """
         lower, upper = self._box[:, j].tolist()
         # No constraint on the column: its bounds stay the same to the bit.
         if not self._rows[:, j].any():
@@ -230,8 +233,11 @@ class Program:
         end = upper if high >= 1.0 - _FLAT else lower + high * (upper - lower)
         if values is not None:
             slack = _FLAT * (upper - lower)
-            inside = values[(values >= start - slack) & (values <= end + slack)]
-            start, end = inside[[0, -1]].tolist() if len(inside) else (start, end)
+            unit = math.exp if is_logarithm else float
+            first = bisect_left(values, start - slack, key=unit)
+            last = bisect_right(values, end + slack, key=unit) - 1
+            if first <= last:
+                start, end = unit(values[first]), unit(values[last])
         elif high - low <= _FLAT:
             end = start
         return start, end
@@ -262,7 +268,7 @@ def _echelon(
     A: Array,
     b: Array,
     side: Array,
-    values: Mapping[int, Array],
+    values: Container[int],
     logarithms: Sequence[int],
 ) -> tuple[Array, Array, list[int]]:
     """Equalities solved for a column each: rows, sums, columns; no row twice.

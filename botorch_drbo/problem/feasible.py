@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from itertools import product
+from itertools import pairwise, product
 from math import prod
 
 import torch
@@ -14,7 +14,7 @@ from botorch.utils.sampling import get_polytope_samples
 from torch import Tensor
 
 from botorch_drbo.problem.equalities import EXACT, Equalities, in_units
-from botorch_drbo.problem.search_space import SearchSpace
+from botorch_drbo.problem.search_space import SearchSpace, snapped
 from botorch_drbo.sampling import sobol_in_box
 
 # An optimiser stops a little outside a constraint: BoTorch's own tolerance.
@@ -187,9 +187,10 @@ def _of_free(
 
 def _on_list(numbers: Tensor, values: Sequence[float]) -> Tensor:
     """Not negative where numbers, ``n``, are of a list."""
-    choices = numbers.new_tensor(values)
-    gaps = (numbers.unsqueeze(-1) - choices).abs().amin(-1)
-    return 0.5 - gaps / (TOLERANCE * choices.diff().min())
+    nearest = snapped(numbers.unsqueeze(-1), {0: values}).squeeze(-1)
+    is_range = isinstance(values, range)  # perhaps too long to be looked through
+    step = 1.0 if is_range else min(b - a for a, b in pairwise(values))
+    return 0.5 - (numbers - nearest).abs() / (TOLERANCE * step)
 
 
 def _stays_whole(space: SearchSpace, equalities: Equalities, j: int) -> bool:

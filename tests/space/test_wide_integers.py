@@ -24,6 +24,7 @@ from botorch_drbo import (
 from botorch_drbo.adversaries.base import filling
 from botorch_drbo.optimizer.journal import state_checksum
 from botorch_drbo.problem import SearchSpace
+from botorch_drbo.problem.feasible import sample
 from botorch_drbo.problem.search_space import check_values, snapped
 from botorch_drbo.search.mixed_search import climb
 from botorch_drbo.search.starts import InUnitCube
@@ -86,6 +87,34 @@ def test_memory_does_not_grow_with_the_range(algorithm: str, limited: bool) -> N
         tensors.append(counter.largest)
     assert peaks[1] < 2 * peaks[0] + 2**20
     assert tensors[1] <= 2 * tensors[0]
+
+
+def test_an_inequality_does_not_list_the_values_of_a_range() -> None:
+    """2^53 numbers fit into no memory."""
+    most = 2**53
+    limit = LinearConstraint({"n": 1.0 / most, "share": 1.0}, upper=0.9)
+    variables = {"n": Integer(0, most), "share": (0.0, 1.0)}
+    space = Space(variables, {"c": (0, 1)}, constraints=[limit]).search_space
+    assert space.equalities is None
+    X = sample(space, 8, 0)
+    assert (X[:, 0] / most + X[:, 1] <= 0.9 + 1e-6).all()
+
+
+@pytest.mark.parametrize("weight", [1.0, 0.5])
+def test_an_equality_does_not_list_the_values_of_a_range(weight: float) -> None:
+    """Which numbers a sum leaves is found by their ends."""
+    fixed = LinearConstraint({"n": weight, "m": 2.0}, lower=WIDE, upper=WIDE)
+    variables = {"n": Integer(0, WIDE), "m": Integer(5, WIDE)}
+    tracemalloc.start()
+    with LargestTensor() as counter:
+        space = Space(variables, {"c": (0, 1)}, constraints=[fixed]).search_space
+        X = sample(space, 8, 0)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 2**23 and counter.largest < 2**21
+    assert (weight * X[:, 0] + 2.0 * X[:, 1] == WIDE).all()
+    assert torch.equal(X, X.round()) and X[:, 1].min() >= 5
+    assert len(X.unique(dim=0)) == 8
 
 
 def test_the_values_are_a_range() -> None:
