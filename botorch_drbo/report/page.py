@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+_LEAST_MOVE = 1e-4  # of the bounds: a decision that moves less is the same
 _ROUNDING = 1e-6  # of the outcome: a smaller change is none
 
 
@@ -182,7 +183,7 @@ def _most_moved(found: Findings, rows: pd.DataFrame) -> str | None:
             low, high = variable.bounds
             moves[decision] = (numbers.max() - numbers.min()).item() / (high - low)
     most = max(moves, key=lambda name: moves[name], default=None)
-    return most if most is not None and moves[most] > 0.0 else None
+    return most if most is not None and moves[most] > _LEAST_MOVE else None
 
 
 _SECTIONS = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -171,7 +172,9 @@ def test_a_page_of_every_kind_of_column_is_sound(mixed: Findings) -> None:
     assert "15: 12 complete, 2 pending, 1 failed" in found.text
     assert "2 decisions have no outcome yet" in found.text
     assert "as low as possible" in found.text and "The lowest cost [EUR]" in found.text
-    assert text.count("<svg") == 8  # check, profile, temp, four decisions, history
+    # Check, profile, four decisions, history; by temp the decision does not move.
+    assert text.count("<svg") == 7
+    assert "need not be known" not in text
     assert "prefers-color-scheme: dark" in text
 
 
@@ -302,3 +305,13 @@ def test_what_cannot_be_reported_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputDataError, match="no outcome"):
         write_report(NamedOptimizer("erbo", space), tmp_path / "r.html")
     assert not (tmp_path / "r.html").exists()
+
+
+def test_a_decision_that_follows_the_context_is_drawn() -> None:
+    """And one that moves by rounding alone is not."""
+    found = Findings.of(one_context(12, "erbo"), q=1)
+    assert "the dashed line is the recommended decision" in page(found)
+    assert isinstance(found.policies, dict)
+    (name, rows), *_ = found.policies.items()
+    still = rows.assign(x=[0.5 + 1e-9 * k for k in range(len(rows))])
+    assert "dashed line" not in page(replace(found, policies={name: still}))
