@@ -180,11 +180,8 @@ class MeanShift(Danger):
             for column, by in self.shift.items():
                 for end in _ends(column, by, space):
                     shifted_column("MeanShift", column, end, space)
-        elif not _numbers(space, known=True):
-            raise InputDataError(
-                "MeanShift moves contexts that are numbers, and here all are "
-                "categories. Take Weights, such as Weights({'weather': {'rain': 0.6}})."
-            )
+        else:
+            check_has_numbers("MeanShift", space)
 
     def changed(self, reference: ContextSet, space: SearchSpace) -> list[World]:
         r"""The reference moved along each column and along the diagonal."""
@@ -283,8 +280,20 @@ class Spread(Danger):
     factor: float = option(2.0, check_positive)
     clip: float = option(0.0, lambda value, name: check_share(value, name, least=0.0))
 
+    def check_space(self, space: SearchSpace) -> None:
+        r"""Refuse contexts that are all categories.
+
+        Args:
+            space: The decisions and the contexts.
+
+        Raises:
+            InputDataError: There is nothing to stretch.
+        """
+        check_has_numbers("Spread", space)
+
     def changed(self, reference: ContextSet, space: SearchSpace) -> list[World]:
         r"""The reference stretched."""
+        self.check_space(space)
         columns = _numbers(space)
         by = torch.zeros_like(reference.points)
         away = reference.points - reference.mean
@@ -358,6 +367,15 @@ def _ends(
     if column_of(column, space, "MeanShift") in space.context_logarithms:
         return (1.0 / size, size) if size > 0.0 else (size, size)
     return -abs(size), abs(size)
+
+
+def check_has_numbers(name: str, space: SearchSpace) -> None:
+    """Refuse contexts that are all categories, where a danger moves numbers."""
+    if not _numbers(space, known=True):
+        raise InputDataError(
+            f"{name} moves contexts that are numbers, and here all are categories. "
+            "Take Weights, such as Weights({'weather': {'rain': 0.6}})."
+        )
 
 
 def _numbers(space: SearchSpace, *, known: bool = False) -> list[int]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias, final
 
 import torch
@@ -156,7 +156,7 @@ class Weights(Danger):
         """
         (column, shares), *_ = self.weights.items()
         j = column_of(column, space, "Weights")
-        levels = space.context_values.get(j)
+        levels = replace(space, known_context=None).context_values.get(j)
         if levels is None:
             raise InputDataError(
                 f"Weights names `{column}`, which has no levels: it is a number of an "
@@ -175,6 +175,8 @@ class Weights(Danger):
         self.check_space(space)
         (column, shares), *_ = self.weights.items()
         j = column_of(column, space, "Weights")
+        if j in space.known_columns:
+            return []  # what is known does not change
         left, points, weights = 1.0, [reference.points], reference.weights.clone()
         new = []
         rest = torch.ones_like(weights, dtype=torch.bool)
@@ -317,7 +319,8 @@ class AnyOf(Danger):
 def _value(
     column: str, value: object, space: SearchSpace, name: str
 ) -> tuple[int, float]:
-    """A column and one of its values, as the model sees it."""
+    """A column and one of its values, as the model sees it, known or not."""
+    space = replace(space, known_context=None)
     j = column_of(column, space, name)
     levels = space.context_levels.get(j)
     if levels is not None:

@@ -67,6 +67,30 @@ class FiniteFamily(AmbiguitySet):
         """
         return values @ self.distributions.to(values).mT
 
+    def thinned(self, points: Tensor, most: int) -> tuple[Tensor, FiniteFamily]:
+        r"""The same on fewer contexts, where there are many.
+
+        Each distribution is represented by contexts of equal weight, drawn from it
+        systematically.
+
+        Args:
+            points: The contexts, ``n x d_c``.
+            most: How many of them may stay.
+
+        Returns:
+            At most so many contexts, and the family on them.
+        """
+        if len(points) <= most:
+            return points, self
+        each = max(1, most // len(self.distributions))
+        steps = (torch.arange(each).to(self.distributions) + 0.5) / each
+        sums = self.distributions.cumsum(-1)  # K x n
+        places = torch.searchsorted(sums, steps * sums[:, -1:]).clamp_max(
+            len(points) - 1
+        )
+        blocks = torch.eye(len(places)).to(sums).repeat_interleave(each, dim=-1) / each
+        return points[places.flatten()], FiniteFamily(blocks)
+
     def solve(self, values: Tensor, weights: Tensor, radius: Tensor) -> Solution:
         r"""The distribution with the least expectation."""
         each = self.distributions.to(values)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import TypedDict, Unpack
+from dataclasses import dataclass, fields, replace
 
 import torch
 from botorch.exceptions.errors import (
@@ -45,12 +44,16 @@ from botorch_drbo.search.candidates import best_rows, check_candidates, redrawn,
 _NOTICED = 0.1  # of a deviation: a mean that moves less is not spoken of
 
 
-class DecidedBy(TypedDict, total=False):
-    """Against what a recommendation is decided, and at what price."""
+@dataclass(frozen=True)
+class DecidedBy:
+    """How a recommendation is decided; None for as the recipe says."""
 
-    against: Adversary | AmbiguitySet | None
-    give_up: GiveUp | None
-    criterion: str | None
+    # Against what.
+    against: Adversary | AmbiguitySet | None = None
+    # At what price.
+    give_up: GiveUp | None = None
+    # What is best in the worst of all.
+    criterion: str | None = None
 
 
 class InitialDesign:
@@ -238,7 +241,7 @@ def recommended(
     candidates: Tensor | None,
     this_round: Round,
     level: float = LEVEL,
-    **decided: Unpack[DecidedBy],
+    decided: DecidedBy = DecidedBy(),
 ) -> Recommendation:
     """The decision to implement now, its values in the user's sign.
 
@@ -277,7 +280,7 @@ def recommended(
 
 
 def priced(
-    run: Run, this_round: Round, level: float, **decided: Unpack[DecidedBy]
+    run: Run, this_round: Round, level: float, decided: DecidedBy
 ) -> PriceCurve[Tensor]:
     """The worst case by its price, in the user's sign."""
     outcome = run.configuration.outcome
@@ -295,7 +298,8 @@ def _decided_by(
 ) -> tuple[Recipe, FittedState]:
     """The recipe of an evaluation with another danger, price or criterion."""
     recipe, state = _evaluated(run, this_round)
-    given = {name: value for name, value in decided.items() if value is not None}
+    said = {field.name: getattr(decided, field.name) for field in fields(decided)}
+    given = {name: value for name, value in said.items() if value is not None}
     if not given:
         return recipe, state
     lacking = sorted(set(given) - set(recipe.options))

@@ -7,7 +7,7 @@ import inspect
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, ClassVar, Generic, Literal, Self, Unpack, overload
+from typing import TYPE_CHECKING, ClassVar, Generic, Literal, Self, overload
 
 import torch
 from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataError
@@ -15,6 +15,7 @@ from botorch.models.model import Model
 from torch import Tensor
 
 from botorch_drbo._validation import check_count, check_flag
+from botorch_drbo.adversaries import Adversary
 from botorch_drbo.ambiguity import AmbiguitySet
 from botorch_drbo.calibrate.budget import RobustnessProfile
 from botorch_drbo.codec.objects import Json
@@ -54,6 +55,7 @@ from botorch_drbo.recipes import Recipe
 from botorch_drbo.recipes.options import OwnFunctions
 from botorch_drbo.recommendation import ModelCheck
 from botorch_drbo.recommendation.comparison import Comparison
+from botorch_drbo.recommendation.price import GiveUp
 from botorch_drbo.recommendation.price_curve import PriceCurve
 from botorch_drbo.recommendation.promise import LEVEL
 from botorch_drbo.space import Space
@@ -590,7 +592,9 @@ class Optimizer(ABC, Generic[Given, Rows, Observed, Advice, Predicted]):
         radius: RoundRadius | None = None,
         context: Given | None = None,
         level: float = LEVEL,
-        **decided: Unpack[DecidedBy],
+        against: Adversary | AmbiguitySet | None = None,
+        give_up: GiveUp | None = None,
+        criterion: str | None = None,
     ) -> Advice:
         r"""The decision to implement now: best robust objective of the posterior mean.
 
@@ -605,13 +609,15 @@ class Optimizer(ABC, Generic[Given, Rows, Observed, Advice, Predicted]):
             context: The context, ``d_c``, with NaN in unknown columns, or its known
                 variables by name; None if nothing is known.
             level: The level of the intervals, a probability.
-            decided: ``against``: what to decide against, if not the algorithm's own
-                set: a danger such as ``MeanShift(1.0)``, an adversary such as
-                ``WassersteinBall(radius="sd")``, or an ambiguity set; ``give_up``: how
-                much of the best expectation may be given up for a better worst case,
-                a share of what there is to gain such as 0.1, or an amount such as
-                ``{"profit": 20}``; ``criterion``: ``"regret"`` for the least regret in
-                the worst distribution of a danger.
+            against: What to decide against: a danger such as ``MeanShift(1.0)``, an
+                adversary such as ``WassersteinBall(radius="sd")``, or an ambiguity set;
+                None for the algorithm's own.
+            give_up: How much of the best expectation may be given up for a better worst
+                case: a share of what there is to gain by choosing, such as 0.1, or an
+                amount of the outcome such as ``{"profit": 20}``; None for the
+                algorithm's own limit, or none.
+            criterion: ``"worst_case"``, or ``"regret"`` for the least regret in the
+                worst distribution of a danger; None for the algorithm's own.
 
         Returns:
             The decision, its expected and worst-case value in your sign, and the
@@ -629,7 +635,8 @@ class Optimizer(ABC, Generic[Given, Rows, Observed, Advice, Predicted]):
         """
         this_round = self._round(context_set, radius, context)
         listed = self._rows(candidates, "candidates")
-        found = recommended(self._run, listed, this_round, level, **decided)
+        decided = DecidedBy(against, give_up, criterion)
+        found = recommended(self._run, listed, this_round, level, decided)
         return self._translation.recommendation(found)
 
     def price_curve(
@@ -639,7 +646,8 @@ class Optimizer(ABC, Generic[Given, Rows, Observed, Advice, Predicted]):
         radius: RoundRadius | None = None,
         context: Given | None = None,
         level: float = LEVEL,
-        **decided: Unpack[DecidedBy],
+        against: Adversary | AmbiguitySet | None = None,
+        criterion: str | None = None,
     ) -> PriceCurve[Rows]:
         r"""What a better worst case costs: from nothing given up to all that it asks.
 
@@ -652,7 +660,8 @@ class Optimizer(ABC, Generic[Given, Rows, Observed, Advice, Predicted]):
             radius: As for ``recommend``.
             context: As for ``recommend``.
             level: The level of the intervals, a probability.
-            decided: ``against`` and ``criterion``, as for ``recommend``.
+            against: As for ``recommend``.
+            criterion: As for ``recommend``.
 
         Returns:
             The decisions, their prices and worst cases, with intervals and the knee.
@@ -675,7 +684,8 @@ class Optimizer(ABC, Generic[Given, Rows, Observed, Advice, Predicted]):
             (torch.Size([7, 1]), 0.0)
         """
         this_round = self._round(context_set, radius, context)
-        found = priced(self._run, this_round, level, **decided)
+        decided = DecidedBy(against, criterion=criterion)
+        found = priced(self._run, this_round, level, decided)
         rows = self._translation.decisions(found.decisions)
         return found.with_decisions(rows)
 

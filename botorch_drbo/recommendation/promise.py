@@ -139,8 +139,13 @@ def posterior_of_worst_case(
     mean of these is below the worst case of the mean. Of a box, contexts that fill it
     stand for all: at most 128 beside those with weight, of which at most 256 are taken.
     """
-    contexts = _listed(problem, found, seed)
     num = -(-_NUM_DRAWS // len(members_of(model)))
+    if problem.family is not None:
+        points, family = problem.family.thinned(problem.contexts.points, _MOST_LISTED)
+        values = joint_samples(model, joined(x, points), num).double()
+        worst = family.expectations(values).amin(-1)
+        return GaussianMixture(worst, torch.zeros_like(worst))
+    contexts = _listed(problem, found, seed)
     values = joint_samples(model, joined(x, contexts.points), num).double()
     ball, weights = problem.ball(contexts.points), contexts.weights.double()
     if radii is None:

@@ -27,6 +27,7 @@ from botorch_drbo import (
     Weights,
 )
 from botorch_drbo.adversaries import Adversary, Danger, FittedRound
+from botorch_drbo.ambiguity import FiniteFamily
 from botorch_drbo.codec import decode, encode
 from botorch_drbo.problem import History, SearchSpace
 from tests.models import known_model
@@ -320,3 +321,40 @@ def test_a_shift_says_the_share_that_it_would_cut() -> None:
     with pytest.raises(InputDataError, match=r"moves 25% of cases.*`clip=0\.25`"):
         MeanShift({"temp": 22}).worst_case_problem(of_seen())
     MeanShift({"temp": 22}, clip=0.25).worst_case_problem(of_seen())
+
+
+def test_contexts_that_are_all_categories_cannot_be_spread() -> None:
+    space = Space({"x": (0, 1)}, {"w": Category(["a", "b"])})
+    seen = space.context_set({"w": ["a", "b"]}).points
+    for danger in (Spread(2.0), MeanShift(1.0)):
+        with pytest.raises(InputDataError, match="Take Weights"):
+            danger.worst_case_problem(state(space.search_space, seen))
+
+
+def test_shares_of_a_level_that_is_known_change_nothing() -> None:
+    known = torch.tensor([math.nan, 0.0, math.nan, math.nan]).double()
+    now = replace(SPACE.search_space, known_context=known)
+    seen = now.with_known(SPACE.context_set(SEEN).points)
+    danger = AnyOf(Weights({"weather": {"rain": 0.6}}), MeanShift({"temp": 1}))
+    names = [world.name for world in danger.worlds(state(now, seen))]
+    assert names == ["as seen", "temp 1 higher", "temp 1 lower"]
+    # A value of another day's list is a value all the same.
+    known = torch.tensor([math.nan, math.nan, 4.0, math.nan]).double()
+    now = replace(SPACE.search_space, known_context=known)
+    seen = now.with_known(SPACE.context_set(SEEN).points)
+    for world in Mixture(0.5, {"people": 9}).worlds(state(now, seen)):
+        assert (world.contexts.points[:, 2] == 4.0).all()
+
+
+def test_a_family_on_few_contexts_is_nearly_the_same() -> None:
+    draw = torch.Generator().manual_seed(0)
+    points = torch.rand(900, 2, generator=draw).double()
+    rows = torch.rand(3, 900, generator=draw).double()
+    rows[1, 300:], rows[2, :300] = 0.0, 0.0
+    family = FiniteFamily(rows / rows.sum(-1, keepdim=True))
+    few, thin = family.thinned(points, 600)
+    assert len(few) <= 600 and thin.distributions.shape == (3, len(few))
+    full = family.expectations(wavy(points))
+    torch.testing.assert_close(thin.expectations(wavy(few)), full, rtol=0.0, atol=0.03)
+    same, unchanged = family.thinned(points, 900)
+    assert same is points and unchanged is family

@@ -328,3 +328,25 @@ def test_a_curve_of_costs_is_the_mirror_of_that_of_gains() -> None:
 def test_a_curve_needs_a_danger() -> None:
     with pytest.raises(InputDataError, match="against=MeanShift"):
         told("box", 1).price_curve()
+
+
+def test_intervals_of_very_many_contexts() -> None:
+    """Seven distributions of 250 contexts are more than a joint posterior takes."""
+    box = torch.tensor([[0.0, 0.0], [1.0, 1.0]]).double()
+    opt = RobustOptimizer("erbo", box, box, **OPTIONS)
+    draw = torch.Generator().manual_seed(0)
+    X, C = torch.rand(2, 250, 2, generator=draw).double()
+    C = 0.3 + 0.4 * C
+    opt.tell(X, C, -(X.sum(-1) - C.sum(-1)).square())
+    best = opt.recommend(against=MeanShift(0.5), give_up=0.1)
+    low, high = best.worst_case_interval
+    assert len(best.context_set.points) > 1024
+    # The mean of minima is no higher than the minimum of means.
+    assert low < best.worst_case_value <= high + 0.1 * (high - low)
+
+
+def test_a_misspelt_word_is_no_option() -> None:
+    opt = told("box", 1)
+    for wrong in ("giveup", "num_restarts"):
+        with pytest.raises(TypeError, match=wrong):
+            opt.recommend(**{wrong: 0.1})
