@@ -383,7 +383,7 @@ def profile(
         found = opt.robustness_profile(best.x, target=target, **this_round)
     except InputDataError as error:  # what was asked has passed `recommend`
         raise InputDataError(
-            f"`{problem.description.algorithm}` has no radius above zero, so there is "
+            f"`{opt.algorithm.name}` has no radius above zero, so there is "
             "no profile. Choose an --algorithm with one, such as wdrbo_exact, or give "
             "it a --radius NAME=SIZE above zero."
         ) from error

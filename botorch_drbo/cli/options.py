@@ -29,11 +29,8 @@ WEIGHT = "weight"
 STATUS = "status"
 """The column that says which trials have failed, if no other is named."""
 
-ALGORITHM, WITH_RADIUS = "erbo", "wdrbo_exact"
-"""The recipe if none is named, and that with a radius."""
-
-BALL, GIVE_UP = "ball", "10%"
-"""Against what, and at what price, a decision is made if neither is said."""
+BALL = "ball"
+"""All distributions within one deviation, the danger if none is said."""
 
 Data = Annotated[
     Path, typer.Argument(help="The CSV file, with the names of the columns first.")
@@ -189,9 +186,8 @@ class Options:
         str | None,
         typer.Option(
             "--algorithm",
-            help=f"The recipe. Default: {ALGORITHM}, deciding against any pattern "
-            f"within one deviation and giving up at most {GIVE_UP}; {WITH_RADIUS} with "
-            "a --radius.",
+            help="The recipe. Default: erbo, deciding against any pattern within one "
+            "deviation and giving up at most 10%; wdrbo_exact with a --radius.",
         ),
     ] = None
     surrogate: Annotated[

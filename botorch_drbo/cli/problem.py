@@ -29,18 +29,16 @@ from botorch_drbo.cli.columns import (
 )
 from botorch_drbo.cli.csv_file import CsvFile, lines_of
 from botorch_drbo.cli.options import (
-    ALGORITHM,
     BALL,
-    GIVE_UP,
     NAME,
     STATUS,
     WEIGHT,
-    WITH_RADIUS,
     Options,
 )
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.optimizer import NamedOptimizer
 from botorch_drbo.problem.round import RoundRadius, in_widths, in_words
+from botorch_drbo.recipes.registry import DEFAULT, GIVE_UP
 from botorch_drbo.space import (
     Category,
     Continuous,
@@ -384,7 +382,7 @@ class Problem:
                 constraints=space.constraints,
                 outcome_constraints=self.limits,
                 status=said.status,
-                algorithm=said.algorithm or ALGORITHM,
+                algorithm=said.algorithm,
                 maximize=not said.minimize,
                 # Nothing is kept but the file: each length of it has its own design.
                 seed=self.seed + len(file.lines),
@@ -473,19 +471,20 @@ def _with_default(said: Description, no_insurance: bool) -> tuple[Description, s
         )
     if said.algorithm is not None:
         return said, ""
-    if said.radius is not None and not said.against:
-        return replace(said, algorithm=WITH_RADIUS), ""
-    plain = replace(said, algorithm=ALGORITHM)
     if no_insurance:
-        return plain, "learnt for the mean, and decided for it"
-    against, give_up = said.against or (BALL,), said.give_up or GIVE_UP
+        return (
+            replace(said, algorithm=DEFAULT),
+            "learnt for the mean, and decided for it",
+        )
+    if said.radius is not None and not said.against:
+        return said, ""
+    against, give_up = said.against or [BALL], said.give_up or f"{GIVE_UP:.0%}"
     pattern = f"any pattern of {' and '.join(said.contexts)} within one deviation"
     what = pattern if list(against) == [BALL] else ", ".join(against)
     price = f"giving up {'anything' if give_up == 'all' else f'at most {give_up}'}"
-    return (
-        replace(plain, against=against, give_up=give_up),
+    return said, (
         f"learnt for the mean; decided against {what}, {price} (--no-insurance: the "
-        "mean alone)",
+        "mean alone)"
     )
 
 

@@ -30,7 +30,7 @@ from botorch_drbo.optimizer.trials import OutcomeRange
 from botorch_drbo.problem import Round
 from botorch_drbo.problem.search_space import check_values
 from botorch_drbo.recipes import Recipe, make_recipe
-from botorch_drbo.recipes.registry import check_options
+from botorch_drbo.recipes.registry import check_options, default_recipe
 from botorch_drbo.recommendation.model_check import DWARFS, FEW_OUTCOMES
 from botorch_drbo.search.candidates import check_candidates
 
@@ -38,9 +38,13 @@ _REMEDIES = {"minimize": "maximize=False", "minimise": "maximize=False"}
 
 
 def as_algorithm(
-    algorithm: str | Recipe, options: Mapping[str, Any], arguments: Sequence[str]
+    algorithm: str | Recipe | None,
+    options: Mapping[str, Any],
+    arguments: Sequence[str],
 ) -> Recipe:
-    """A recipe by name and options, or a ready-made one."""
+    """A recipe by name and options, a ready-made one, or the default of tables."""
+    if algorithm is None:
+        algorithm, options = default_recipe(options)
     if isinstance(algorithm, str):
         parts = {k: options[k] for k in ("adversary", "policy") if k in options}
         check_options(

@@ -128,7 +128,7 @@ class NamedOptimizer(
         decisions: Mapping[str, Variable | tuple[float, float]],
         contexts: Mapping[str, Variable | tuple[float, float]],
         outcome: str,
-        algorithm: str | Recipe = "wdrbo_exact",
+        algorithm: str | Recipe | None = None,
         constraints: Sequence[Constraint] = (),
         outcome_constraints: Limits | None = None,
         status: str | None = None,
@@ -151,7 +151,7 @@ class NamedOptimizer(
         contexts: Mapping[str, Variable | tuple[float, float]],
         outcome: str,
         group: str,
-        algorithm: str | Recipe = "wdrbo_exact",
+        algorithm: str | Recipe | None = None,
         constraints: Sequence[Constraint] = (),
         outcome_constraints: Limits | None = None,
         status: str | None = None,
@@ -171,7 +171,7 @@ class NamedOptimizer(
         decisions: Mapping[str, Variable | tuple[float, float]],
         contexts: Mapping[str, Variable | tuple[float, float]],
         outcome: str,
-        algorithm: str | Recipe = "wdrbo_exact",
+        algorithm: str | Recipe | None = None,
         constraints: Sequence[Constraint] = (),
         outcome_constraints: Limits | None = None,
         status: str | None = None,
@@ -209,7 +209,12 @@ class NamedOptimizer(
             decisions: The columns that you choose, as for ``Space``.
             contexts: The columns that you observe but cannot choose, as for ``Space``.
             outcome: The column of the outcome.
-            algorithm: The name of a recipe, or a recipe.
+            algorithm: The name of a recipe, or a recipe. None for the default: ``erbo``
+                learns for the mean, and ``recommend`` decides against all distributions
+                within one standard deviation of each context
+                (``against=WassersteinBall(radius="sd")``), giving up at most a tenth of
+                what there is to gain (``give_up=0.1``), unless other options are given;
+                ``wdrbo_exact`` with a ``radius``.
             constraints: Constraints on decisions, as for ``Space``. Rows may violate
                 them.
             outcome_constraints: The limits of measured columns, ``(lower, upper)``.

@@ -10,6 +10,7 @@ from botorch.exceptions.errors import InputDataError
 
 from botorch_drbo._validation import Registry, did_you_mean
 from botorch_drbo.adversaries import Adversary
+from botorch_drbo.adversaries.wasserstein import WassersteinBall
 from botorch_drbo.codec import decode, encode
 from botorch_drbo.codec.objects import make, tag_of
 from botorch_drbo.policies import Policy
@@ -32,6 +33,12 @@ from botorch_drbo.surrogate.by_name import ModelMaker
 _ENTRIES = {"name", "class", "options"}
 _PARTS = ("adversary", "policy")
 _OWN = tag_of(Recipe).partition(":")[0]
+
+DEFAULT, WITH_RADIUS = "erbo", "wdrbo_exact"
+"""The recipe of a table if none is named, and that with a radius."""
+
+GIVE_UP = 0.1
+"""What it may give up of what there is to gain, for a better worst case."""
 
 RECIPES: Registry[Recipe] = Registry(
     Recipe,
@@ -91,6 +98,18 @@ def make_recipe(
         return replace(product, name=name).with_options(**options)
     check_options(name, options, changes=given)
     return RECIPES[name].with_options(**given, **options)
+
+
+def default_recipe(options: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+    """The recipe of a table if none is named, and its options.
+
+    It learns for the mean, and decides against the ball of one deviation within a tenth
+    of what there is to gain: `benchmarks/experiments/price` decided so.
+    """
+    if "against" not in options and {"radius", "adversary"} & options.keys():
+        return WITH_RADIUS, {**options}
+    insured = {"against": WassersteinBall(radius="sd"), "give_up": GIVE_UP}
+    return DEFAULT, {**insured, **options}
 
 
 def check_options(

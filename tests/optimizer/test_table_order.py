@@ -8,7 +8,8 @@ import pandas as pd
 import pytest
 from botorch.exceptions.errors import InputDataError
 
-from botorch_drbo import Category, NamedOptimizer
+from botorch_drbo import Category, MeanShift, NamedOptimizer
+from botorch_drbo.adversaries.wasserstein import WassersteinBall
 from tests.products import robust_set
 
 
@@ -81,8 +82,34 @@ def test_the_default_recipe_takes_every_kind_of_context() -> None:
         outcome="y",
         num_initial=0,
     )
-    assert opt.algorithm.name == "wdrbo_exact"
     assert 0 <= opt.ask().x.iloc[0] <= 9
+    best = opt.recommend()
+    assert best.worst_case_value <= best.expected_value + 1e-9
+
+
+def test_a_table_is_learnt_for_the_mean_and_decided_within_a_price() -> None:
+    df = pd.DataFrame({"x": [1.0, 2.0], "c": [0.5, 0.7], "y": [1.0, 2.0]})
+
+    def recipe(**options: object) -> tuple[str, str, object]:
+        opt = NamedOptimizer.from_dataframe(
+            df,
+            decisions={"x": (0, 9)},
+            contexts={"c": (0, 1)},
+            outcome="y",
+            **options,
+        )
+        found = opt.algorithm.options
+        return opt.algorithm.name, repr(found["against"]), found["give_up"]
+
+    ball, danger = repr(WassersteinBall(radius="sd")), MeanShift(1.0)
+    assert recipe() == ("erbo", ball, 0.1)
+    assert recipe(give_up={"y": 0.2}) == ("erbo", ball, {"y": 0.2})
+    assert recipe(against=danger, give_up=None) == ("erbo", repr(danger), None)
+    assert recipe(algorithm="erbo") == ("erbo", "None", None)
+    # Who names a radius or a set asks for a recipe that has one.
+    assert recipe(radius={"c": 0.1}) == ("wdrbo_exact", "None", None)
+    assert recipe(radius=0.1, give_up=0.05) == ("wdrbo_exact", "None", 0.05)
+    assert recipe(adversary="mmd")[0] == "wdrbo_exact"
 
 
 @pytest.mark.parametrize("name", ["x", "c", "y"])

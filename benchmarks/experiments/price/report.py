@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from itertools import product
 from typing import Any, NamedTuple
 
@@ -142,7 +143,7 @@ def make_report(rows: pd.DataFrame) -> str:
         "|---|---:|---:|---:|---:|---:|---|"
     )
     text += [
-        f"| {line['claim']} | {line['mean']:+.2f} ± {line['error']:.2f} (± "
+        f"| {line['claim']} | {line['mean']:+.2f}{_over_blocks(line['error'])} (± "
         f"{line['error_functions']:.2f}) | {line['p']:.2g} | {line['p_holm']:.2g} "
         f"| {line['p_functions']:.2g} | {line['blocks']} | {line['verdict']} |"
         for line in decided.to_dict("records")
@@ -180,6 +181,11 @@ def make_report(rows: pd.DataFrame) -> str:
     commits = ", ".join(sorted(rows["commit"].unique()))
     text.append(f"\nMade at commit {commits}.\n")
     return "\n".join(text)
+
+
+def _over_blocks(error: float) -> str:
+    """The error over blocks, which a statistic of functions has not."""
+    return "" if math.isnan(error) else f" ± {error:.2f}"
 
 
 def _learners(rows: pd.DataFrame) -> str:
