@@ -9,6 +9,7 @@ the least of as many expectations: exact, without a search, and with a name.
 from __future__ import annotations
 
 import math
+import warnings
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from typing import NamedTuple, final
 
 import torch
 from botorch.exceptions.errors import InputDataError
+from botorch.exceptions.warnings import InputDataWarning
 from torch import Tensor
 
 from botorch_drbo._validation import (
@@ -189,13 +191,15 @@ class MeanShift(Danger):
         columns = space.context_columns
         up, down = self._ends(reference, space)
         moving = [j for j in _numbers(space) if up[j] != 0.0 or down[j] != 0.0]
-        if not moving and space.known_columns:
-            return []  # what is known does not move
         if not moving:
-            raise InputDataError(
-                f"{self!r} moves nothing: the contexts seen do not vary. Say how far "
-                "in units, such as {'temp': 3}."
-            )
+            if not space.known_columns:  # what is known does not move
+                warnings.warn(
+                    f"{self!r} moves nothing yet: the contexts seen do not vary. Say "
+                    "how far in units, such as {'temp': 3}.",
+                    InputDataWarning,
+                    stacklevel=2,
+                )
+            return []
         steps = []
         for j in moving:
             steps += [(columns[j], [j], 1.0, up), (columns[j], [j], 1.0, down)]

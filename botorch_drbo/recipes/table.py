@@ -7,6 +7,7 @@ which one is followed.
 from __future__ import annotations
 
 from botorch_drbo.adversaries import Adversary
+from botorch_drbo.adversaries.dangers import MeanShift
 from botorch_drbo.adversaries.empirical import (
     AroundContexts,
     Empirical,
@@ -19,6 +20,7 @@ from botorch_drbo.adversaries.kernels import (
     MinimaxMMDBall,
     MMDBall,
 )
+from botorch_drbo.adversaries.scenarios import Mixture
 from botorch_drbo.adversaries.wasserstein import WassersteinBall
 from botorch_drbo.policies import Policy
 from botorch_drbo.policies.bounds import (
@@ -170,6 +172,27 @@ _row(
     "anywhere, it may use the whole box of contexts; with ``contexts_complete=True``, "
     "only the contexts of ``p``. A set made for certain contexts needs a ``reference`` "
     "on these; for growing data use ``drbo_mmd`` or ``wdrbo_exact``.",
+)
+_row(
+    "mean_shift",
+    MeanShift(clip=1.0),
+    ConfidenceBound(),
+    "The worst of the contexts seen and of the same moved by a deviation.",
+    r"\min \{ E_p[\mathrm{ucb}(x, c + t)] : t = 0, \pm s_j e_j, \pm s \}",
+    remarks="A location family: ``s`` are the deviations, or ``shift`` in units. What "
+    "would leave the bounds stops there. ``erbo`` with ``against=MeanShift(1.0)`` "
+    "learns for the mean and decides against the same.",
+)
+_row(
+    "contamination",
+    Mixture(),
+    ConfidenceBound(),
+    "The expectation if a tenth of the cases came from elsewhere.",
+    r"\min \{ E_q[\mathrm{ucb}(x, c)] : q = p \text{ or }"
+    r" (1 - \epsilon) p + \epsilon\, r \}",
+    remarks="A contamination neighbourhood of one distribution ``r``: the box, or what "
+    "``other`` names.",
+    source="[Huber1964]_",
 )
 _row(
     "ts_bocu",

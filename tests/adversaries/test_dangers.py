@@ -9,6 +9,7 @@ from dataclasses import replace
 import pytest
 import torch
 from botorch.exceptions.errors import InputDataError
+from botorch.exceptions.warnings import InputDataWarning
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
@@ -226,12 +227,6 @@ def test_where_all_that_could_move_is_known_nothing_is_feared() -> None:
     assert found == pytest.approx(wavy(seen).mean().item())
 
 
-def test_contexts_that_do_not_vary_are_refused_with_a_remedy() -> None:
-    seen = SPACE.context_set(SEEN).points[:1]
-    with pytest.raises(InputDataError, match=r"do not vary.*in units"):
-        MeanShift(1.0).worst_case_problem(state(SPACE.search_space, seen))
-
-
 def test_relabelled_categories_give_the_same_worst_case() -> None:
     other = Space(
         dict(SPACE.decisions),
@@ -358,3 +353,11 @@ def test_a_family_on_few_contexts_is_nearly_the_same() -> None:
     torch.testing.assert_close(thin.expectations(wavy(few)), full, rtol=0.0, atol=0.03)
     same, unchanged = family.thinned(points, 900)
     assert same is points and unchanged is family
+
+
+def test_contexts_that_do_not_vary_yet_move_by_no_deviation() -> None:
+    same = SPACE.context_set(SEEN).points[:1].repeat(3, 1)
+    with pytest.warns(InputDataWarning, match="moves nothing yet"):
+        worlds = MeanShift(1.0).worlds(state(SPACE.search_space, same))
+    assert [world.name for world in worlds] == ["as seen"]
+    assert len(MeanShift({"temp": 1}).worlds(state(SPACE.search_space, same))) == 3

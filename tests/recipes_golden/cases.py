@@ -125,6 +125,8 @@ OPTIONS: dict[str, dict[str, Options]] = {
     "drbo_mmd": {**_RADII, **_BOUND},
     "drbo_mmd_minimax": {**_RADII, "jitter": lambda d: {"jitter": 1e-2}},
     "dro": {**_RADII, **_BOUND, **_SETS},
+    "mean_shift": {**_PLAIN, "far": lambda d: {"shift": 2.0}},
+    "contamination": {**_PLAIN, "half": lambda d: {"share": 0.5}},
     "ts_bocu": {**_RADII, **_WEIGHTS},
     "ts_erbo": _PLAIN,
     "ts_wdrbo": {**_SPREAD, "candidates": lambda d: {"num_candidates": 16}},
