@@ -278,7 +278,7 @@ plt.show()
 #
 # Robustness is an insurance, and it does not always pay: where nothing changes, or
 # where one decision is best in every world, it can only cost.
-# [How much, at what price?](../docs/radius.md) has the measurements on twelve problems, those
+# [Which radius?](../docs/radius.md) has the measurements on twelve problems, those
 # where it lost included. `make demo` compares three complete methods on this shop.
 #
 # ## Where to go from here

@@ -414,7 +414,7 @@ print(f"best in worst case {lattice[worst.argmax()].tolist()}")
 # %% [markdown]
 # On such a problem the penalty keeps the search away from the peak and gains nothing.
 # So run `radius=0` beside it: it is one argument away.
-# [How much, at what price?](../docs/radius.md) and [benchmarks](../docs/benchmarks.md) have
+# [Which radius?](../docs/radius.md) and [benchmarks](../docs/benchmarks.md) have
 # measurements of both kinds.
 
 # %% [markdown]

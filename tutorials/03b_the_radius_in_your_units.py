@@ -317,7 +317,7 @@ plt.show()
 #   [is my model good enough?](13_is_my_model_good_enough.ipynb)
 #
 # The default radius of the `wdrbo` recipes follows the spread of the contexts seen and
-# shrinks as they accumulate. [How much, at what price?](../docs/radius.md) has radii for several
+# shrinks as they accumulate. [Which radius?](../docs/radius.md) has radii for several
 # columns, categories and other sets, and what was measured.
 # [`calibrate`](../docs/api/calibrate.md) has the functions of this page, and
 # [schedules](../docs/api/schedules.md) radii with a proof (larger ones).

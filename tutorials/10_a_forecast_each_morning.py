@@ -202,7 +202,7 @@ plt.show()
 #
 # - [Rounds](../docs/rounds.md) has all of this for tables too, and drift, and contexts
 #   that you can choose; [the loop](../docs/api/optimizer.md) has the arguments, and
-#   [How much, at what price?](../docs/radius.md) says how much to distrust a forecast.
+#   [Which radius?](../docs/radius.md) says how much to distrust a forecast.
 # - Everything said of a round is in the journal (`journal="kiosk.jsonl"`), and `resume`
 #   brings it back. Decisions of the initial design depend on no forecast.
 # - A recipe without a radius (`erbo`) takes a forecast and refuses a `radius`; one that
