@@ -40,6 +40,13 @@ def test_the_claims_that_decide_the_default_hold() -> None:
     assert table.loc["B", "mean"] == pytest.approx(3.0 - price.mean())
 
 
+def test_the_ensemble_against_one_model_is_not_decided() -> None:
+    wide = pd.read_csv(PRICE / "one_model.csv")
+    more = (wide["loss: ensemble"] - wide["loss: botorch"]).to_numpy()
+    assert len(more) == 300
+    assert (more.mean(), sign_flip(more)[1]) == pytest.approx((0.37, 0.14), abs=0.01)
+
+
 def test_a_sign_flip_is_a_count_over_all_signs() -> None:
     values = np.array([2.0, -1.0, 3.0, 0.5])
     means = [np.mean(values * signs) for signs in product((1, -1), repeat=4)]
