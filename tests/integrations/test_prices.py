@@ -34,7 +34,7 @@ def in_optuna(**options: object) -> float:
         study.enqueue_trial({"stock": x})
         trial = study.ask({"stock": FloatDistribution(10, 90)})
         for_optuna.tell(study, trial, {"demand": c}, value=profit(x, c))
-    return for_optuna.recommend(study)["stock"]
+    return for_optuna.recommend(study).params["stock"]
 
 
 def in_xopt(**options: object) -> float:
@@ -51,7 +51,7 @@ def in_xopt(**options: object) -> float:
     generator.ingest(
         [{"stock": x, "demand": c, "profit": profit(x, c)} for x, c in TRIALS]
     )
-    return generator.recommend()["stock"]
+    return generator.recommend().params["stock"]
 
 
 def in_ax(**options: object) -> float:
