@@ -44,6 +44,9 @@ def main(kind: str) -> None:
         assert (report / "page.html").is_file() and (report / "style.css").is_file()
         command = Path(sys.executable).with_name("botorch-drbo")
         assert "Usage" in subprocess.check_output([command, "--help"], text=True)
+        with tempfile.TemporaryDirectory() as folder:
+            subprocess.check_call([command, "example", "bakery"], cwd=folder)
+            assert (Path(folder) / "bakery.csv").is_file()
 
     f = torch.tensor([0.0, 1.0, 4.0], dtype=torch.double)
     p, ball = torch.full((3,), 1 / 3, dtype=torch.double), TotalVariation(0.3)

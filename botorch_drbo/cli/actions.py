@@ -15,7 +15,7 @@ import torch
 import typer
 from botorch.exceptions.errors import InputDataError
 
-from botorch_drbo._validation import check_new_file
+from botorch_drbo._validation import check_new_file, did_you_mean
 from botorch_drbo.adversaries.wasserstein import WassersteinBall
 from botorch_drbo.cli.answers import (
     check_format,
@@ -30,7 +30,7 @@ from botorch_drbo.cli.answers import (
 from botorch_drbo.cli.columns import parse_at, parse_shift
 from botorch_drbo.cli.csv_file import CsvFile, as_values, in_digits, lines_of
 from botorch_drbo.cli.init import written
-from botorch_drbo.cli.options import NAME, Options
+from botorch_drbo.cli.options import EXAMPLES, NAME, Options
 from botorch_drbo.cli.problem import Problem, check_column
 from botorch_drbo.cli.terminal import answer, say, show
 from botorch_drbo.execution.attempt import Outcome, Raised
@@ -199,6 +199,23 @@ class _Work:
 
 
 _EACH = 3  # of the 25 radii of a profile is shown
+
+
+def example(name: str, overwrite: bool) -> None:
+    """Write a table of the package, and say how to go on."""
+    if name not in EXAMPLES:
+        raise InputDataError(
+            f"There is no example `{name}`.{did_you_mean(name, EXAMPLES)} Choose one "
+            f"of {', '.join(EXAMPLES)}."
+        )
+    path = Path(f"{name}.csv")
+    _check_free(path, overwrite, has_out=False)
+    path.write_bytes((Path(__file__).parent / "examples" / path).read_bytes())
+    what, columns, danger = EXAMPLES[name]
+    say(f"{path}: {what} What to do from now on:\n")
+    say(f"  botorch-drbo recommend {path} {columns} {danger}\n")
+    say("What to try next, appended to the file:\n")
+    say(f"  botorch-drbo suggest {path} {columns}")
 
 
 def init(
@@ -509,13 +526,13 @@ def _with_outcomes(options: Options) -> tuple[Problem, NamedOptimizer]:
     return problem, opt
 
 
-def _check_free(path: Path, overwrite: bool) -> None:
+def _check_free(path: Path, overwrite: bool, *, has_out: bool = True) -> None:
     """Refuse to write over a file, or where none can be."""
     check_new_file(path, "--out")
     if path.exists() and not overwrite:
         raise InputDataError(
-            f"{path} already exists. Use --overwrite to replace it, or --out to choose "
-            "another name."
+            f"{path} already exists. Use --overwrite to replace it"
+            + (", or --out to choose another name." if has_out else ".")
         )
 
 

@@ -23,6 +23,7 @@ from typer.core import TyperCommand
 
 import botorch_drbo
 from botorch_drbo.cli.options import (
+    EXAMPLES,
     NAME,
     Contexts,
     Dask,
@@ -174,7 +175,7 @@ def in_shell(message: str) -> str:
 app = typer.Typer(
     help="Robust decisions from a CSV file of decisions, contexts and outcomes. "
     f"`init` writes {NAME}, which says which column is what; the other commands read "
-    "it.",
+    "it. `example bakery` writes a file to try them on.",
     add_completion=False,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -200,6 +201,14 @@ def _options(
     ] = False,
 ) -> None:
     """The options of no command."""
+
+
+@command(app)
+def example(
+    name: Annotated[str, typer.Argument(help=f"One of {', '.join(EXAMPLES)}.")],
+    overwrite: Overwrite = False,
+) -> None:
+    """Write a table to try the commands on, and show the two commands to go on."""
 
 
 @command(app)

@@ -209,16 +209,15 @@ def _ascent(
     # (0.18.1 puts the fixed values in twice).
     lower, upper = cube.bounds.clone()
     lower[stepwise] = upper[stepwise] = starts[0, 0, stepwise]
-    # BoTorch asks for constraints of one decision in the coordinates of the search.
-    nonlinear = [
-        (lambda u, g=g: g(cube.to_box(u).unsqueeze(0)).squeeze(0), True)
-        for g in space.nonlinear_inequality_constraints
-    ]
     ends = []
     with warnings.catch_warnings():
         # Where a line search gave up is a candidate, bisected if it is infeasible.
         warnings.simplefilter("ignore", OptimizationWarning)
         for start in starts:  # SLSQP takes nonlinear constraints from one at a time
+            nonlinear = [
+                (_from_start(g, cube, start), True)
+                for g in space.nonlinear_inequality_constraints
+            ]
             end, _ = gen_candidates_scipy(
                 start.unsqueeze(0),
                 cube,
@@ -230,6 +229,18 @@ def _ascent(
             )
             ends.append(end.reshape(1, -1))
     return _bisected(cube, space, starts.squeeze(-2), torch.cat(ends))
+
+
+def _from_start(
+    constraint: Callable[[Tensor], Tensor], cube: InUnitCube, start: Tensor
+) -> Callable[[Tensor], Tensor]:
+    """A constraint of one decision in the coordinates of the search, for BoTorch.
+
+    It refuses a start that is allowed up to our tolerance only: such a start may miss
+    what it misses.
+    """
+    missed = constraint(cube.to_box(start)).clamp_max(0.0)  # 1
+    return lambda u: (constraint(cube.to_box(u).unsqueeze(0)) - missed).squeeze(0)
 
 
 def _rounded(space: SearchSpace, X: Tensor, wide: list[int]) -> Tensor:

@@ -101,7 +101,7 @@ def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]
 def test_every_key_has_an_option_and_every_command_takes_it() -> None:
     assert {*OPTIONS, "outcome"} == set(problem._KEYS)
     named = {command.callback.__name__ for command in app.registered_commands}  # pyright: ignore
-    assert named == {*COMMANDS, "init"}
+    assert named == {*COMMANDS, "init", "example"}
     for command in COMMANDS:
         taken = {*signature(getattr(commands, command)).parameters}
         names = {name.removesuffix("s") for name in OPTIONS} | {"statu"}

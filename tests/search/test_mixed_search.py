@@ -228,3 +228,17 @@ def test_starts_come_back_and_what_may_not_be_taken_does_not() -> None:
     assert (found == inside).all(-1).any()
     assert not (found == outside).all(-1).any()
     assert feasible(TRIANGLE, found).all()
+
+
+def test_a_start_that_misses_a_constraint_by_rounding_is_climbed_from() -> None:
+    """BoTorch refuses one that is off by more than 1e-8; ours are allowed to 1e-6."""
+    space = SearchSpace(
+        rows([0.0, 0.0], [1.0, 2.0]),
+        CONTEXTS,
+        discrete={1: range(3)},
+        nonlinear_inequality_constraints=(lambda X: X[..., 0] - 0.3,),
+    )
+    cube = InUnitCube(Linear(1.0, 0.0), space.bounds)
+    starts = rows([0.3 - 1e-7, 0.5]).unsqueeze(-2)
+    found = climb(cube, space, starts, max_iterations=50)
+    assert found[:, 0].max().item() == pytest.approx(1.0)
