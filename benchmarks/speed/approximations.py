@@ -21,6 +21,7 @@ from botorch_drbo.acquisition import (
     qLogDistributionallyRobustNoisyExpectedImprovement,
 )
 from botorch_drbo.acquisition.decisions import DecisionAcquisitionFunction
+from botorch_drbo.acquisition.upper_confidence_bound import ObjectiveUCB
 from botorch_drbo.recipes import make_recipe
 from botorch_drbo.recipes.model_based import ModelBasedRecipe
 from botorch_drbo.search.maximise import Effort, maximise
@@ -37,19 +38,22 @@ _RECIPES = {
     "ei_drbo_kde": (25, 50, 100),
     "ei_wdrbo": (25, 50, 100),
     "edrbo": (30, 60, 100),
+    "wdrbo_exact": (100, 150, 250, 400),
 }
+_IN_DEVIATIONS = ("edrbo", "wdrbo_exact")
 _REFITTED = 499  # the most outcomes for which folds are fitted
 
 
 @contextmanager
 def ranked_by_values() -> Iterator[None]:
-    """Starts of expected improvement and of EDRBO are ranked by the values."""
+    """Starts are ranked by the values."""
     improvement = qLogDistributionallyRobustNoisyExpectedImprovement
     with (
         patch.object(improvement, "ranking", DecisionAcquisitionFunction.ranking),
         patch.object(
             DisagreementPenalizedUCB, "_ranking", DisagreementPenalizedUCB.values
         ),
+        patch.object(ObjectiveUCB, "_ranking", ObjectiveUCB.values),
     ):
         yield
 
@@ -57,13 +61,13 @@ def ranked_by_values() -> Iterator[None]:
 def maxima(name: str, t: int, seed: int, effort: Effort | None) -> tuple[float, float]:
     """The best value found: with starts ranked cheaply, and ranked by the values.
 
-    Logarithms of the expected improvement; of EDRBO in deviations of the outcomes.
+    Logarithms of the expected improvement; of bounds in deviations of the outcomes.
     """
     history, space = make_history(t, seed)
     recipe = make_recipe(name, **({} if name == "edrbo" else {"surrogate": "botorch"}))
     assert isinstance(recipe, ModelBasedRecipe)
     model = recipe.fitted(history, space, uses_contexts=True)
-    unit = history.Y.std().item() if name == "edrbo" else 1.0
+    unit = history.Y.std().item() if name in _IN_DEVIATIONS else 1.0
 
     def found() -> float:
         acqf = recipe.exploring(recipe.state_of(model, history, space, seed), None)
@@ -89,7 +93,8 @@ def ranking_section(repeats: int, effort: Effort | None) -> Section:
         title="Starts ranked on fewer paths or by fewer contexts",
         text="The maximum that a search with the default effort finds, less that of "
         "the same search with starts ranked by the values: of the logarithm of the "
-        "expected improvement, for `edrbo` in deviations of the outcomes. Ackley 2+1; "
+        "expected improvement, for `edrbo` and `wdrbo_exact` in deviations of the "
+        "outcomes. Ackley 2+1; "
         f"*lower* is by more than {_LOWER:g}.",
         head=["recipe", "outcomes", "lower", "least difference", "largest"],
         rows=rows,

@@ -360,9 +360,10 @@ class RobustAcquisitionFunction(PosteriorAcquisitionFunction, ABC):
     models last, because the minimum over an ambiguity set and the mean do not commute.
 
     *Pending decisions.* Their contexts are not known yet. Each is joined with
-    ``num_pending_contexts`` contexts that represent the context set, and these joint
-    inputs are hallucinated: the posterior mean does not change, and the posterior
-    variance becomes what it would be if they had been observed [Desautels2014bucb]_.
+    ``num_pending_contexts`` contexts that represent the context set, fewer where all
+    would have more than 128 together, and these joint inputs are hallucinated: the
+    posterior mean does not change, and the posterior variance becomes what it would be
+    if they had been observed [Desautels2014bucb]_.
     The confidence bound then shrinks around a pending decision for all contexts, and
     the next decision is a different one. If the noise is large compared with the
     remaining uncertainty, one more observation hardly shrinks the bound, and the next

@@ -23,7 +23,9 @@ from botorch_drbo.adversaries.empirical import AroundContexts
 from botorch_drbo.ambiguity import AmbiguitySet, RobustValue
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.objectives import Objective, UncertaintyObjective
-from botorch_drbo.posterior.view import LocalMoments
+from botorch_drbo.posterior.view import LocalMoments, MarginalPosterior, View
+
+_Few = tuple[View, Objective, Tensor]  # and their weights
 
 
 class ObjectiveUCB(RobustAcquisitionFunction, ABC):
@@ -59,6 +61,7 @@ class ObjectiveUCB(RobustAcquisitionFunction, ABC):
     ) -> None:
         super().__init__(model, beta, context_set, **options)
         self.objective = check_objective(objective, context_set)
+        self._few_of: tuple[MarginalPosterior, _Few | None] | None = None
         weights = self.context_set.weights
         if outside_contexts is not None:
             ball = objective.ambiguity_set
@@ -102,8 +105,26 @@ class ObjectiveUCB(RobustAcquisitionFunction, ABC):
         return self.objective(self._scores(self._view.at(X)), self.weights.to(X))
 
     def _ranking(self, X: Tensor) -> Tensor:
+        few = self._few
+        if few is not None:
+            view, objective, weights = few
+            scores = self._at_contexts(view.coarse().at(X), slice(None))
+            return objective.lower_bound(scores, weights.to(X))
         scores = self._scores(self._view.coarse().at(X), COARSER)
         return self.objective.lower_bound(scores, self.weights.to(X))
+
+    @property
+    def _few(self) -> _Few | None:
+        """A few contexts to rank decisions on, where the list is long."""
+        posterior = self.posterior
+        if self._few_of is None or self._few_of[0] is not posterior:
+            made, found = None, self.objective.few(self.context_set.weights)
+            if found is not None:
+                objective, few = found
+                points = self.context_set.points[few.positions]
+                made = posterior.over(points), objective, few.weights
+            self._few_of = posterior, made
+        return self._few_of[1]
 
     def _scores(self, here: LocalMoments, step: int = 1) -> Tensor:
         """The scores, and the lowest of each ``step``-th outside: ``... x (n + 1)``."""

@@ -20,6 +20,7 @@ score, its slope the mean cost less the radius [Kelley1960cuttingplane]_.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import torch
@@ -271,7 +272,7 @@ def cheapest_target(
     """
     k, m = len(row), f.shape[-1]
     # Buffers of one chunk are used again: to allocate them takes as long as to add.
-    size = max(1, min(k, _CHUNK_ELEMENTS.get(f.device.type, 2**24) // m))
+    size = max(1, min(k, _CHUNK_ELEMENTS.get(f.device.type, 2**24) // max(1, m)))
     target = torch.empty(k, dtype=torch.long, device=f.device)
     scores, costs = f.new_empty(size, m), f.new_empty(size, m)
     least = f.new_empty(size)
@@ -308,15 +309,36 @@ def largest_slope(f: Tensor, cost: Tensor, stay: Assignment, used: Tensor) -> Te
     return torch.cat(parts).clamp_min(0.0)
 
 
+def farthest_points(
+    distances: Callable[[int], Tensor], nearest: Tensor, num: int
+) -> Tensor:
+    """Points of which each is the farthest from those before it, ``num`` at most.
+
+    Fewer if no other point is away from all of these [Gonzalez1985clustering]_.
+
+    Shapes: ``distances``: from a point to all, ``n``, ``nearest``: from those that are
+    there already, ``n``.
+    """
+    chosen: list[int] = []
+    while len(chosen) < num and bool((nearest > 0).any()):
+        chosen.append(int(nearest.argmax()))
+        nearest = torch.minimum(nearest, distances(chosen[-1]))
+    return torch.tensor(chosen, dtype=torch.long, device=nearest.device)
+
+
 def assignment_at_zero(f: Tensor, cost: Tensor) -> Assignment:
     """The cut at ``lambda = 0``: all atoms go to the cheapest of the lowest scores."""
     # For lambda just above zero: the lowest score, of equal ones the nearest.
     lowest = f == f.amin(-1, keepdim=True)  # b x m
     target = lowest.byte().argmax(-1, keepdim=True).repeat(1, len(cost))
     tied = lowest.sum(-1, keepdim=True) > 1
+    # Few candidates are the lowest of any row: only these are looked at.
+    some = (lowest & tied).any(0).nonzero().squeeze(-1)
     row, atom = tied.expand(-1, len(cost)).nonzero(as_tuple=True)
-    masked = torch.zeros_like(f).masked_fill_(~lowest, torch.inf)
-    target[row, atom] = cheapest_target(masked, cost, f.new_ones(len(row)), row, atom)
+    masked = torch.zeros_like(f[:, some]).masked_fill_(~lowest[:, some], torch.inf)
+    ones = f.new_ones(len(row))
+    nearest = cheapest_target(masked, cost[:, some].contiguous(), ones, row, atom)
+    target[row, atom] = some[nearest]
     return _assignment(f, cost, target)
 
 

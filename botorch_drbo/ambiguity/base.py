@@ -61,6 +61,18 @@ class Prices:
         return cls(empty, empty.long())
 
 
+@dataclass(frozen=True)
+class Few:
+    """A few contexts of a list that stand for all of them."""
+
+    # Their positions on the list, ``k``.
+    positions: Tensor
+    # The reference weights, moved to them, ``k``.
+    weights: Tensor
+    # The set on them.
+    ambiguity_set: AmbiguitySet
+
+
 _LONGEST = 1000  # entries of a matrix that is printed in full, as torch does
 _STEP = 1e-6  # in the radius, of a difference in place of a direction
 Solver = Literal["exact", "cvxpylayers"]
@@ -186,6 +198,18 @@ class AmbiguitySet(Module, ABC):
         """
         with torch.no_grad():
             return self.value(values, weights)
+
+    def few(self, weights: Tensor) -> Few | None:
+        r"""A few contexts on which rows have nearly the same order, to rank them.
+
+        Args:
+            weights: Reference weights, ``n``.
+
+        Returns:
+            The contexts, with the weights moved to them; by default None: the order
+            needs the whole list.
+        """
+        return None
 
     def sensitivity(self, values: Tensor, weights: Tensor) -> Tensor:
         r"""The right derivative of the worst-case value in the radius, at the radius.

@@ -19,10 +19,11 @@ from botorch_drbo.ambiguity._transport import (
     assignment_at_infinity,
     assignment_at_zero,
     cheapest_target,
+    farthest_points,
     largest_slope,
     mixed_plan,
 )
-from botorch_drbo.ambiguity.base import AmbiguitySet, Prices
+from botorch_drbo.ambiguity.base import AmbiguitySet, Few, Prices
 from botorch_drbo.ambiguity.numerics import check_distributions
 from botorch_drbo.ambiguity.solution import RobustValue, Solution, in_float64
 
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
     import cvxpy as cp
 
 _MAX_STEPS = 200
+_FEW_ATOMS, _FEW_OTHERS = 48, 24  # contexts to rank by
+_SHORT = 240  # others: fewer cost next to nothing
 _UNIT_MASS = 1e6  # for HiGHS, whose tolerances are absolute and at least 1e-10
 
 
@@ -198,6 +201,50 @@ class Wasserstein(AmbiguitySet):
             return Prices.none(weights)
         atoms = weights.nonzero()  # K x 1
         return Prices(robust.multiplier * torch.ones_like(weights[atoms]), atoms)
+
+    def few(self, weights: Tensor) -> Few | None:
+        r"""Forty-eight contexts with mass and 24 others, each far from the rest.
+
+        Those with mass are farthest points [Gonzalez1985clustering]_, and weights move
+        to the nearest of them. If that moves the reference by the radius or more there
+        are twice as many, and so on.
+
+        Args:
+            weights: Reference weights, ``n``.
+
+        Returns:
+            The contexts; None where the list is short, or where it would take more than
+            half of the mass's contexts.
+        """
+        held = weights.nonzero().squeeze(-1)
+        others = (weights == 0).nonzero().squeeze(-1)
+        if len(held) <= 2 * _FEW_ATOMS and len(others) <= _SHORT:
+            return None
+        cost, mass = self._ground.double(), weights[held].double()
+        mass, num = mass / mass.sum(), _FEW_ATOMS
+        while True:
+            apart = torch.full_like(mass, torch.inf)
+            chosen = farthest_points(lambda i: cost[held[i], held], apart, num)
+            atoms = held[chosen]
+            away, nearest = cost[held.unsqueeze(-1), atoms].min(-1)
+            moved = (mass * away).sum().item()
+            if moved < self.radius or not moved:
+                break
+            num *= 2
+            if num > len(held) // 2:
+                return None
+        seen = cost[atoms.unsqueeze(-1), others]  # k x m
+        # Others have no row. Their distances are at least the largest difference of
+        # those from an atom (Kuratowski's embedding).
+        far = farthest_points(
+            lambda j: (seen - seen[:, j : j + 1]).abs().amax(0),
+            seen.amin(0),
+            _FEW_OTHERS,
+        )
+        places = torch.cat([atoms, others[far]])
+        shares = torch.zeros_like(places, dtype=mass.dtype).index_add(0, nearest, mass)
+        ball = Wasserstein(self.radius, cost[atoms.unsqueeze(-1), places])
+        return Few(places, shares, ball)
 
     def lower_bound(self, values: Tensor, weights: Tensor) -> Tensor:
         r"""A lower bound in closed form: the better of two points of the dual.

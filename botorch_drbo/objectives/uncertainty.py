@@ -16,7 +16,7 @@ from botorch_drbo.ambiguity import (
     FullSimplex,
     NoAmbiguity,
 )
-from botorch_drbo.ambiguity.base import Solver, check_ambiguity_set
+from botorch_drbo.ambiguity.base import Few, Solver, check_ambiguity_set
 
 
 class Objective(Module, ABC):
@@ -58,6 +58,17 @@ class Objective(Module, ABC):
         """
         with torch.no_grad():
             return self(values, weights)
+
+    def few(self, weights: Tensor) -> tuple[Objective, Few] | None:
+        r"""The objective on a few contexts that stand for all, to rank rows by.
+
+        Args:
+            weights: Reference weights, ``n``.
+
+        Returns:
+            The objective of another set, and where this set is; by default None.
+        """
+        return None
 
     def upper_bound(self, values: Tensor, weights: Tensor) -> Tensor:
         r"""Bound the objective from above, at little cost.
@@ -232,6 +243,20 @@ class UncertaintyObjective(Objective):
         if self.sensitivity_weight > 0.0:
             return super().lower_bound(values, weights)
         return self.value_weight * self.ambiguity_set.lower_bound(values, weights)
+
+    def few(self, weights: Tensor) -> tuple[Objective, Few] | None:
+        r"""The same on the few contexts of the set, if the value alone counts.
+
+        Args:
+            weights: Reference weights, ``n``.
+
+        Returns:
+            The objective and its contexts; None where the set has none.
+        """
+        found = self.ambiguity_set.few(weights)
+        if found is None or self.sensitivity_weight > 0.0:
+            return None
+        return UncertaintyObjective(found.ambiguity_set, self.value_weight), found
 
     def upper_bound(self, values: Tensor, weights: Tensor) -> Tensor:
         r"""The weighted expectation, if the set contains the reference.

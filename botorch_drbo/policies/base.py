@@ -212,6 +212,9 @@ class Policy(ABC):
     """What needs contexts that are numbers, in words; None if categories will do."""
     needs_ensemble: ClassVar[bool] = False
     """Whether outcomes have to be modelled by several models side by side."""
+    conditions_in_place: ClassVar[bool] = False
+    """Whether ``exploring`` with pending decisions is the same as ``set_X_pending`` on
+    what it returns without: then a batch needs one acquisition function."""
     default_surrogate: ClassVar[str | None] = None
     """How outcomes are modelled if nothing else is said; None for the recipe's."""
 

@@ -54,6 +54,8 @@ class ConfidenceBound(ObjectivePolicy):
         InputDataError: An option outside its range.
     """
 
+    conditions_in_place: ClassVar[bool] = True
+
     beta: Schedule | ConfidenceWidth | float = option(2.25, check_beta)
     misspecification: float = option(0.0, check_misspecification)
 
@@ -124,6 +126,7 @@ class DecisionBound(Policy):
     """
 
     uses_contexts: ClassVar[bool] = False
+    conditions_in_place: ClassVar[bool] = True
 
     beta: Schedule | ConfidenceWidth | float = option(2.25, check_beta)
     misspecification: float = option(0.0, check_misspecification)
@@ -178,6 +181,7 @@ class LipschitzPenalty(Policy):
     bounds_worst_case: ClassVar[bool] = True
 
     context_order: ClassVar[str | None] = "it penalises the slope in the context"
+    conditions_in_place: ClassVar[bool] = True
 
     beta: Schedule | ConfidenceWidth | float = option(2.25, check_beta)
     misspecification: float = option(0.0, check_misspecification)
@@ -267,6 +271,7 @@ class DisagreementPenalty(ObjectivePolicy):
     """
 
     needs_ensemble: ClassVar[bool] = True
+    conditions_in_place: ClassVar[bool] = True
     default_surrogate: ClassVar[str | None] = "kernels"
 
     beta: Schedule | ConfidenceWidth | float = option(2.25, check_beta)
@@ -317,6 +322,8 @@ class FiniteDifference(ObjectivePolicy):
 
     [Tay2024bocu]_, Appendix C.2, version 1.
     """
+
+    conditions_in_place: ClassVar[bool] = True
 
     beta: Schedule | ConfidenceWidth | float = option(2.0, check_beta)
     step: float = option(1e-3, check_positive)

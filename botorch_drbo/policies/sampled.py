@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import final
+from typing import ClassVar, final
 
 from botorch.acquisition import AcquisitionFunction
 from botorch.exceptions.errors import UnsupportedError
@@ -85,6 +85,8 @@ class ExpectedImprovement(ObjectivePolicy):
         InputDataError: An option outside its range.
     """
 
+    conditions_in_place: ClassVar[bool] = True
+
     num_paths: int = option(64, check_count)
     num_features: int = option(128, check_count)
 
@@ -125,6 +127,8 @@ class IntegralImprovement(Policy):
 
     [Williams2000integrated]_, as ``LogExpectedImprovementOfExpectation``.
     """
+
+    conditions_in_place: ClassVar[bool] = True
 
     def check(self, adversary: Adversary) -> None:
         r"""The worst case over a set is no integral."""

@@ -56,8 +56,16 @@ from botorch_drbo.recommendation.worst_case import (
     worst_case,
 )
 from botorch_drbo.sampling import isolated_rng
-from botorch_drbo.search.candidates import best_apart, best_row, score, without
-from botorch_drbo.search.maximise import Effort, maximise
+from botorch_drbo.search.candidates import (
+    Plate,
+    best_apart,
+    best_row,
+    everywhere,
+    nearby,
+    score,
+    without,
+)
+from botorch_drbo.search.maximise import Effort, climbed_from, maximise
 from botorch_drbo.surrogate.base import Surrogate
 from botorch_drbo.surrogate.by_name import ModelMaker
 from botorch_drbo.surrogate.fit import (
@@ -70,6 +78,8 @@ FEW_POINTS = 256
 """Inducing points by which decisions are ranked ..."""
 MANY_ROWS = 512
 """... where there are so many outcomes."""
+FEW_NEAR = 64
+"""Decisions near the first row of a plate among which the others are looked for."""
 
 
 def with_few_points(state: FittedRound) -> FittedRound | None:
@@ -157,6 +167,8 @@ class ModelBasedRecipe(Recipe):
     """Whether a recommendation is the decision with the best worst case."""
     ranks_by_moments: ClassVar[bool] = False
     """Whether inducing points do to rank decisions by, of a model of many rows."""
+    conditions_in_place: ClassVar[bool] = False
+    """Whether pending decisions change an acquisition function by ``set_X_pending``."""
 
     reference: ContextSet | None = None
     half_life: float | None = None
@@ -393,23 +405,40 @@ class ModelBasedRecipe(Recipe):
             objective = self.exploiting(fitted)
             fitted, reference = incumbents(objective, chance, fitted)
         roughly = with_few_points(fitted) if self.ranks_by_moments else None
-        chosen: list[Tensor] = []
         num = self.raw_samples
+        chosen: list[Tensor] = []
+        acqf = rough = plate = None
         # One by one, each seeing those before it as pending. This is what
         # optimize_acqf(sequential=True) does, but it also serves analytic acquisition
         # functions, which take their pending decisions at construction only.
         for _ in range(q):
-            seen, rough = pending if len(pending) else None, None
-            acqf = weighted(self.exploring(fitted, seen), chance, reference)
-            if roughly is not None:
-                rough = weighted(self.exploring(roughly, seen), chance, reference)
-            if candidates is None:
-                maxima, values = maximise(acqf, space, self.effort(seed), rough=rough)
-                x = best_apart(acqf, maxima, values, pending, failed, space, seed, num)
+            seen = pending if len(pending) else None
+            if acqf is None or not self.conditions_in_place:
+                acqf = weighted(self.exploring(fitted, seen), chance, reference)
+                if roughly is not None:
+                    rough = weighted(self.exploring(roughly, seen), chance, reference)
             else:
+                acqf.set_X_pending(seen)
+            if candidates is not None:
                 taken = torch.cat([pending, failed])
                 x = best_row(candidates, score(acqf, candidates), taken)
                 candidates = without(candidates, x)
+            else:
+                x = None
+                if plate is not None and len(plate.rows):
+                    # The more are pending the less one more changes: climbed again
+                    # after 1, 2, 4, 8, ... rows.
+                    if not len(chosen) & (len(chosen) - 1):
+                        plate.add(*climbed_from(acqf, space, plate.rows, plate.bounds))
+                    x = plate.best(acqf, pending, failed, space)
+                if x is None:
+                    found = maximise(acqf, space, self.effort(seed), rough=rough)
+                    x = best_apart(acqf, *found, pending, failed, space, seed, num)
+                    if q > 1 and self.conditions_in_place and plate is None:
+                        near = nearby(x[0], failed, space, seed, FEW_NEAR)
+                        others = torch.cat([near, everywhere(space, seed, num)])
+                        ranks = acqf if rough is None else rough
+                        plate = Plate(ranks, found[0], others)
             chosen.append(x)
             pending = torch.cat([pending, x])
         return torch.cat(chosen)

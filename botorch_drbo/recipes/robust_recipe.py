@@ -134,6 +134,12 @@ class RobustRecipe(ModelBasedRecipe):
         policy."""
         return self.policy.ranks_by_moments
 
+    @property
+    def conditions_in_place(self) -> bool:
+        """Whether pending decisions change an acquisition function by
+        ``set_X_pending``; as for the policy."""
+        return self.policy.conditions_in_place
+
     def exploring(
         self, state: FittedRound, X_pending: Tensor | None
     ) -> AcquisitionFunction:

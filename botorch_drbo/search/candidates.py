@@ -20,6 +20,8 @@ from botorch_drbo.sampling import sobol
 
 _ROWS = 1024  # as many as an optimiser scores at once by default
 _FIRST = 64  # of a ranking, that are evaluated
+_SOME = 96  # the same at the start of a plate, ...
+_AT_ONCE = 16  # ... and for each row of it at least
 
 
 def check_candidates(candidates: Tensor, space: SearchSpace, q: int = 1) -> Tensor:
@@ -164,51 +166,125 @@ def best_apart(
     candidate and over the whole box; where nothing is apart, the best in the widest
     gap, which is the best of all where each is taken.
     """
-    lower, side = space.bounds[0], space.bounds[1] - space.bounds[0]
-    # A discrete column has to be equal: its next value is another decision.
-    same = torch.full_like(side, SAME)
-    same[list(space.values)] = 0.0
-
-    # The largest coordinate difference in sides of the box, to the nearest pending
-    # decision; one if there is none, zero of what has failed.
-    def gap(points: Tensor) -> Tensor:  # n x d_x -> n
-        gaps = torch.cdist(points / side, pending / side, p=torch.inf)
-        for j in space.categories:  # indices know no distance
-            gaps = gaps.where(points[:, j : j + 1] == pending[:, j], 1.0)
-        gaps = pad(gaps, (0, 1), value=1.0).amin(-1)
-        for row in failed:
-            again = (space.gaps(points, row).abs() <= same).all(-1)
-            gaps = gaps.masked_fill(again, 0.0)
-        return gaps
-
     # The usual case: the maximum is apart already, and nothing has to be drawn.
     best = candidates[values.argmax()].unsqueeze(0)
-    if gap(best) > SEPARATION:
+    if gaps(space, best, pending, failed) > SEPARATION:
         return best
     # The maximum is taken. The second best place is near it, on the rim of what is too
     # near, or on another hill: both are sampled.
-    unit = sobol(num_samples, space.d_x, seed).to(lower)
-    # A failed decision forbids a smaller neighbourhood than a pending one.
-    reaches = [SEPARATION, SAME] if len(failed) else [SEPARATION]
-    around = [best + _NEIGHBOURHOOD * r * (2 * unit - 1) * side for r in reaches]
-    nearby = torch.cat(around).clamp(lower, space.bounds[1])
-    if space.is_box:
-        global_sample = (lower + unit * side).clamp(lower, space.bounds[1])
-    else:
-        if len(failed):
-            nearby = torch.cat([nearby, neighbours(best[0], space)])
-        nearby = settled(space, space.snap(nearby))
-        nearby = nearby[feasible(space, nearby, EXACT)]
-        global_sample = feasible_sample(space, num_samples, seed)
-    sample = torch.cat([nearby, global_sample])
-    with torch.no_grad():
-        # Sampled, not climbed: the slope leads back to the forbidden maximum.
-        values = torch.cat([values, or_worst(acqf(sample.unsqueeze(-2)))])
+    sample = torch.cat(
+        [
+            nearby(best[0], failed, space, seed, num_samples),
+            everywhere(space, seed, num_samples),
+        ]
+    )
+    # Sampled, not climbed: the slope leads back to the forbidden maximum.
+    values = torch.cat([values, score(acqf, sample)])
     sample = torch.cat([candidates, sample])
     # If nothing is far enough, what is farthest: in a crowded box an answer is still
     # due.
-    gaps = gap(sample)
-    return best_of(sample, values, gaps > min(SEPARATION, gaps.max().item() - _TIE))
+    apart = gaps(space, sample, pending, failed)
+    return best_of(sample, values, apart > min(SEPARATION, apart.max().item() - _TIE))
+
+
+def gaps(space: SearchSpace, points: Tensor, pending: Tensor, failed: Tensor) -> Tensor:
+    """The largest coordinate difference to the nearest pending decision, ``n``.
+
+    In sides of the box; one if there is none, zero of what has failed.
+
+    Shapes: ``points``: ``n x d_x``, ``pending``: ``m x d_x``, ``failed``: ``k x d_x``.
+    """
+    side = space.bounds[1] - space.bounds[0]
+    # A discrete column has to be equal: its next value is another decision.
+    same = torch.full_like(side, SAME)
+    same[list(space.values)] = 0.0
+    found = torch.cdist(points / side, pending / side, p=torch.inf)
+    for j in space.categories:  # indices know no distance
+        found = found.where(points[:, j : j + 1] == pending[:, j], 1.0)
+    found = pad(found, (0, 1), value=1.0).amin(-1)
+    for row in failed:
+        again = (space.gaps(points, row).abs() <= same).all(-1)
+        found = found.masked_fill(again, 0.0)
+    return found
+
+
+def nearby(
+    x: Tensor, failed: Tensor, space: SearchSpace, seed: int, num: int
+) -> Tensor:
+    """A sample around ``d_x``, some of it beyond what is too near, ``m x d_x``."""
+    lower, side = space.bounds[0], space.bounds[1] - space.bounds[0]
+    unit = sobol(num, space.d_x, seed).to(lower)
+    # A failed decision forbids a smaller neighbourhood than a pending one.
+    reaches = [SEPARATION, SAME] if len(failed) else [SEPARATION]
+    rows = torch.cat([x + _NEIGHBOURHOOD * r * (2 * unit - 1) * side for r in reaches])
+    rows = rows.clamp(lower, space.bounds[1])
+    if space.is_box:
+        return rows
+    if len(failed):
+        rows = torch.cat([rows, neighbours(x, space)])
+    rows = settled(space, space.snap(rows))
+    return rows[feasible(space, rows, EXACT)]
+
+
+def everywhere(space: SearchSpace, seed: int, num: int) -> Tensor:
+    """A sample of the whole space, ``num x d_x``."""
+    if not space.is_box:
+        return feasible_sample(space, num, seed)
+    lower, upper = space.bounds
+    unit = sobol(num, space.d_x, seed).to(lower)
+    return (lower + unit * (upper - lower)).clamp(lower, upper)
+
+
+class Plate:
+    """Decisions ranked once, from which the rows of a batch are taken one by one.
+
+    A pending decision makes no other one better (next to none where slopes are
+    penalised): what a decision was worth before is an upper bound of its worth now. So
+    only the first by these bounds are evaluated, until the best of them is above all
+    others' (lazy greedy maximisation, [Minoux1978accelerated]_). Those that were never
+    evaluated follow below in the order of the ranking.
+
+    Shapes: ``first``: ``r x d_x``, the best ones known, ``others``: ``m x d_x``.
+    """
+
+    def __init__(
+        self, acqf: AcquisitionFunction, first: Tensor, others: Tensor
+    ) -> None:
+        parts = others.unsqueeze(-2).split(_ROWS)
+        with torch.no_grad():
+            ranks = or_worst(torch.cat([ranking(acqf, part) for part in parts]))
+        order = ranks.argsort(descending=True)
+        some, rest = order[:_SOME], order[_SOME:]
+        self.rows = torch.cat([first, others[order]])
+        values = score(acqf, self.rows[: len(first) + len(some)])
+        below = values[len(first) :].amin() + ranks[rest] - ranks[some].amin()
+        self.bounds = torch.cat([values, below])
+
+    def add(self, rows: Tensor, values: Tensor) -> None:
+        """Take further rows, ``k x d_x``, and their values."""
+        self.rows = torch.cat([self.rows, rows])
+        self.bounds = torch.cat([self.bounds, values])
+
+    def best(
+        self,
+        acqf: AcquisitionFunction,
+        pending: Tensor,
+        failed: Tensor,
+        space: SearchSpace,
+    ) -> Tensor | None:
+        """The best row apart from pending ones, ``1 x d_x``; None if all are taken."""
+        apart = gaps(space, self.rows, pending, failed) > SEPARATION
+        self.rows, self.bounds = self.rows[apart], self.bounds[apart]
+        if not len(self.rows):
+            return None
+        fresh, num = torch.zeros_like(self.bounds, dtype=torch.bool), _AT_ONCE
+        while True:
+            first = self.bounds.topk(min(num, len(self.bounds))).indices
+            if fresh[first[0]]:
+                return self.rows[first[:1]]
+            stale, num = first[~fresh[first]], 2 * num
+            self.bounds[stale] = score(acqf, self.rows[stale])
+            fresh[stale] = True
 
 
 def neighbours(x: Tensor, space: SearchSpace) -> Tensor:

@@ -17,9 +17,10 @@ from botorch_drbo.problem.search_space import SearchSpace
 from botorch_drbo.sampling import sobol
 from botorch_drbo.search.candidates import score
 from botorch_drbo.search.mixed_search import LINE_SEARCH, climb
-from botorch_drbo.search.starts import InUnitCube, hilltops
+from botorch_drbo.search.starts import InUnitCube, hills, hilltops
 
 _LAST_STARTS = 2  # of what a rough function found
+_FEW_STARTS, _FEW_ITERATIONS = 4, 8  # of ascents within a plate
 
 
 @dataclass(frozen=True)
@@ -73,9 +74,27 @@ def maximise(
         found, _ = maximise(rough, space, effort, start)
         best = score(acqf, found).topk(min(_LAST_STARTS, len(found))).indices
         starts = cube.to_cube(found[best]).unsqueeze(-2)
+    return _climbed(cube, space, starts, effort.max_iterations)
+
+
+def climbed_from(
+    acqf: AcquisitionFunction, space: SearchSpace, rows: Tensor, values: Tensor
+) -> tuple[Tensor, Tensor]:
+    """The ends of a few short ascents from the hilltops of ``n x d_x``, and values."""
+    cube = InUnitCube(acqf, space.bounds)
+    unit = cube.to_cube(rows)
+    starts = unit[hills(unit, values, _FEW_STARTS)].unsqueeze(-2)
+    return _climbed(cube, space, starts, _FEW_ITERATIONS)
+
+
+def _climbed(
+    cube: InUnitCube, space: SearchSpace, starts: Tensor, max_iterations: int
+) -> tuple[Tensor, Tensor]:
+    """The ends of ascents from ``r x 1 x d_x`` in the cube, and their values."""
+    acqf = cube.acqf
     # Discrete columns and constraints have a search of their own.
     if not space.is_box:
-        maxima = climb(cube, space, starts, max_iterations=effort.max_iterations)
+        maxima = climb(cube, space, starts, max_iterations=max_iterations)
         return maxima, score(acqf, maxima)
     candidates, _ = optimize_acqf(
         cube,
@@ -88,7 +107,7 @@ def maximise(
         # Robust objectives have kinks, at which a line search may give up. Where it
         # stopped is a candidate all the same: no reason to start all over.
         retry_on_optimization_warning=False,
-        options={"maxiter": effort.max_iterations, **LINE_SEARCH},
+        options={"maxiter": max_iterations, **LINE_SEARCH},
     )
     # The values are computed anew: those of the optimiser are in the units of the cube.
     maxima = cube.to_box(candidates).squeeze(-2)

@@ -578,6 +578,24 @@ class PolicyContract:
         else:
             assert with_pending[free.argmax()] < free.max() - 1e-3
 
+    def test_pending_decisions_may_come_later_if_it_says_so(
+        self, case: PolicyCase
+    ) -> None:
+        """By ``set_X_pending``, with the same values."""
+        if not case.policy.conditions_in_place:
+            return
+        history, space = small_problem()
+        recipe = case.against(case.taken[0])
+        model = recipe.fitted(history, space, uses_contexts=recipe.uses_contexts)
+        state = recipe.state_of(model, history, space, 0)
+        x = torch.linspace(-1.0, 3.0, 9, dtype=torch.double).reshape(-1, 1, 1)
+        acqf = recipe.exploring(state, None)
+        acqf(x)
+        for pending in (x[2], x[:5, 0]):
+            acqf.set_X_pending(pending)
+            at_once = recipe.exploring(state, pending)
+            torch.testing.assert_close(acqf(x), at_once(x), rtol=1e-6, atol=1e-8)
+
     def test_exploiting_does_not_explore(self, case: PolicyCase) -> None:
         """Of the posterior mean: more doubt about it leaves the objective as it is."""
         history, space = small_problem()
