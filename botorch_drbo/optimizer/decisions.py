@@ -358,7 +358,12 @@ def checked(run: Run, asked: ContextSet | None) -> ModelCheck:
 
 
 def moved_in(run: Run) -> tuple[MovedContext, ...]:
-    """The contexts that the decisions predict, by trials that knew nothing of them."""
+    """The contexts that the decisions predict, by trials that knew nothing of them.
+
+    None where a scope is served: then it is the user who chooses contexts.
+    """
+    if run.configuration.scope is not None:
+        return ()
     met = [
         (t.x, t.c)
         for t in run.ledger.trials

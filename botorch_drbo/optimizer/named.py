@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, cast, final, overload
 
 from botorch.exceptions.errors import InputDataError
 
-from botorch_drbo.optimizer.configuration import Configuration
+from botorch_drbo.optimizer.configuration import Configuration, Scope
 from botorch_drbo.optimizer.events import as_algorithm
 from botorch_drbo.optimizer.groups import Groups, check_group
 from botorch_drbo.optimizer.optimizer import Optimizer, own_arguments
@@ -49,6 +49,10 @@ class NamedOptimizer(
         num_initial: Size of the initial design; None for ``2 * (d_x + 1)``.
         initial_design: ``"sobol"`` or ``"sobol_joint"``.
         perturbation: True if the context is an execution error.
+        scope: The contexts that the decision must serve, in place of those that were
+            seen: a table with a row for each and perhaps a column ``weight``, a
+            ``ContextSet``, or ``"uniform"`` for every combination of their levels. None
+            for the contexts seen.
         options: Options of the named recipe.
 
     Raises:
@@ -85,6 +89,7 @@ class NamedOptimizer(
         num_initial: int | None = None,
         initial_design: str = "sobol",
         perturbation: bool = False,
+        scope: Scope | None = None,
         **options: object,
     ) -> None:
         if not isinstance(space, Space):
@@ -101,6 +106,7 @@ class NamedOptimizer(
             num_initial=num_initial,
             initial_design=initial_design,
             perturbation=perturbation,
+            scope=scope,
         )
         self._use(begun(configuration, journal))
 
@@ -138,6 +144,7 @@ class NamedOptimizer(
         journal: str | os.PathLike[str] | None = None,
         num_initial: int | None = None,
         perturbation: bool = False,
+        scope: Scope | None = None,
         **options: object,
     ) -> NamedOptimizer: ...
 
@@ -160,6 +167,7 @@ class NamedOptimizer(
         journal: str | os.PathLike[str] | None = None,
         num_initial: int | None = None,
         perturbation: bool = False,
+        scope: Scope | None = None,
         **options: object,
     ) -> Groups[NamedOptimizer]: ...
 
@@ -181,6 +189,7 @@ class NamedOptimizer(
         journal: str | os.PathLike[str] | None = None,
         num_initial: int | None = None,
         perturbation: bool = False,
+        scope: Scope | None = None,
         **options: object,
     ) -> NamedOptimizer | Groups[NamedOptimizer]:
         r"""Start from a table of previous trials.
@@ -221,6 +230,7 @@ class NamedOptimizer(
             journal: A new file for the run, or None; not with ``group``.
             num_initial: Size of the initial design; the rows of the table count.
             perturbation: True if the context is an execution error.
+            scope: The contexts that the decision must serve, as for the class.
             options: Options of the named recipe.
 
         Returns:
@@ -265,6 +275,7 @@ class NamedOptimizer(
                 seed=seed,
                 num_initial=num_initial,
                 perturbation=perturbation,
+                scope=scope,
                 **options,
             )
             measured = (outcome, status, *(outcome_constraints or ()))
@@ -282,6 +293,7 @@ class NamedOptimizer(
             maximize=maximize,
             num_initial=num_initial,
             perturbation=perturbation,
+            scope=scope,
         )
         run = Run(configuration)
         for event in events:
