@@ -68,6 +68,7 @@ _IN_SHELL = {
     "methods": "--methods",
     "q": "-q",
     "radius": "--radius",
+    "scope": "--scope",
     "shifts": "--shift",
     "surrogate": "--surrogate",
     "target": "--target",

@@ -24,7 +24,10 @@ DEFAULT_SURROGATE = "ensemble"
 LEVEL = 0.9
 
 WEIGHT = "weight"
-"""The column of a forecast that says how likely a context is."""
+"""The column of a forecast or a scope that says how much a context counts."""
+
+UNIFORM = "uniform"
+"""The scope of every combination of levels."""
 
 STATUS = "status"
 """The column that says which trials have failed, if no other is named."""
@@ -90,6 +93,16 @@ Forecast = Annotated[
         "--forecast",
         help="A CSV file of possible contexts, instead of those seen so far; with a "
         f"column `{WEIGHT}` if they are not equally likely.",
+    ),
+]
+
+Scope = Annotated[
+    str | None,
+    typer.Option(
+        "--scope",
+        help="The contexts that the decision must serve, in place of those seen so "
+        f"far: a CSV file, perhaps with a column `{WEIGHT}`, or `uniform` for every "
+        "combination of their levels.",
     ),
 ]
 
@@ -219,6 +232,7 @@ class Options:
             "halved, for contexts that drift. Default: equal weights.",
         ),
     ] = None
+    scope: Scope = None
     radius: Radius = None
     against: Against = None
     give_up: GiveUp = None

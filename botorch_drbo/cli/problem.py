@@ -34,6 +34,7 @@ from botorch_drbo.cli.options import (
     GIVE_UP,
     NAME,
     STATUS,
+    UNIFORM,
     WEIGHT,
     WITH_RADIUS,
     Options,
@@ -76,6 +77,8 @@ class Description:
     feasibility: float | None = None
     # After how many further rows a context counts half, or None.
     half_life: float | None = None
+    # The contexts to serve, a file or a word; None for those seen.
+    scope: str | None = None
     # How far contexts may be off; None for the recipe's own.
     radius: RoundRadius | None = None
     # Against what a recommendation is decided, as it is typed; empty for the recipe's.
@@ -199,6 +202,12 @@ def _text(path: Path, key: str, value: Toml) -> str:
     return value
 
 
+def _scope(path: Path, key: str, value: Toml) -> str:
+    """A word, or a file, which is named from where the problem is described."""
+    word = _text(path, key, value)
+    return word if word == UNIFORM else str(path.parent / word)
+
+
 def _texts(path: Path, key: str, value: Toml) -> list[str]:
     found = value if isinstance(value, list) else [value]
     texts = [text for text in found if isinstance(text, str)]
@@ -248,6 +257,7 @@ _KEYS: Mapping[str, Callable[[Path, str, Toml], object]] = {
     "surrogate": _text,
     "feasibility": _number,
     "half_life": _number,
+    "scope": _scope,
     "radius": _radius,
     "against": _texts,
     "give_up": _price,
@@ -371,10 +381,13 @@ class Problem:
         }
         if said.against:
             further["against"] = parse_against(
-                said.against, space.contexts, said.clip or 0.0, self._forecast
+                said.against, space.contexts, said.clip or 0.0, self._listed
             )
         if said.give_up is not None:
             further["give_up"] = parse_give_up(said.give_up, space.outcome)
+        if said.scope is not None:
+            word = said.scope
+            further["scope"] = word if word == UNIFORM else self._listed(Path(word))
         with lines_of(file.path):
             return NamedOptimizer.from_dataframe(
                 file.frame(variables, texts),
@@ -414,16 +427,14 @@ class Problem:
     ) -> dict[str, Any]:
         """What is known about the next round, as ``NamedOptimizer.ask`` takes it."""
         return {
-            "context_set": None if forecast is None else self._forecast(forecast),
+            "context_set": None if forecast is None else self._listed(forecast),
             "context": parse_known(known or (), self.space.contexts) or None,
         }
 
-    def _forecast(self, path: Path) -> ContextSet:
+    def _listed(self, path: Path) -> ContextSet:
         file = CsvFile.read(path)
         if not file.lines:
-            raise InputDataError(
-                f"{path} has no rows. List the contexts that may come."
-            )
+            raise InputDataError(f"{path} has no rows. List contexts, one in each row.")
         weights = WEIGHT if WEIGHT in file.header else None
         numbers = {} if weights is None else {weights: None}
         with lines_of(path):
@@ -476,8 +487,11 @@ def _with_default(said: Description, no_insurance: bool) -> tuple[Description, s
     if said.radius is not None and not said.against:
         return replace(said, algorithm=WITH_RADIUS), ""
     plain = replace(said, algorithm=ALGORITHM)
-    if no_insurance:
-        return plain, "learnt for the mean, and decided for it"
+    # Who says which contexts count fears no others, unless that is said too.
+    listed = said.scope is not None and not (said.against or said.give_up)
+    if no_insurance or listed:
+        over = f" over the scope, {said.scope}" if said.scope else ""
+        return plain, f"learnt for the mean{over}, and decided for it"
     against, give_up = said.against or (BALL,), said.give_up or GIVE_UP
     pattern = f"any pattern of {' and '.join(said.contexts)} within one deviation"
     what = pattern if list(against) == [BALL] else ", ".join(against)
@@ -527,6 +541,7 @@ def _described(options: Options, file: CsvFile) -> tuple[Description, list[str]]
         "surrogate": options.surrogate,
         "feasibility": options.feasibility,
         "half_life": options.half_life,
+        "scope": options.scope,
         "radius": parse_radius(options.radius) if options.radius else None,
         "against": options.against,
         "give_up": options.give_up,
