@@ -26,6 +26,7 @@ from botorch_drbo.optimizer.events import as_rows
 from botorch_drbo.optimizer.ledger import Ledger, recognised
 from botorch_drbo.optimizer.run import Purpose, Run
 from botorch_drbo.optimizer.trials import Trial
+from botorch_drbo.optimizer.wells import wells_of
 from botorch_drbo.posterior.mixture import check_level, joint_moments
 from botorch_drbo.problem import Round, SearchSpace
 from botorch_drbo.problem.feasible import joint_sample, sample
@@ -174,7 +175,14 @@ def next_decisions(
         return x, None
     contexts = design.chosen_contexts(num_asked, num_design)
     if num_design < q:
-        chosen = algorithm.chosen_contexts(state, x[num_design:])
+        pending, taken = wells_of(ledger.pending, space), wells_of(ledger.trials, space)
+        rows = torch.cat([x[:num_design], contexts], dim=-1)
+        chosen = algorithm.chosen_contexts(
+            state,
+            x[num_design:],
+            torch.cat([pending, rows]),
+            torch.cat([taken, rows]),
+        )
         contexts = torch.cat([contexts, chosen])
     return x, contexts
 
