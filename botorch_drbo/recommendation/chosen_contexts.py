@@ -46,13 +46,7 @@ def chosen_contexts(
     for x in X:
         contexts, weights = _worst_weights(problem, model, x, seed)
         pairs = joined(x, contexts)
-        free = ~(pairs.unsqueeze(1) == taken).all(-1).any(-1)
-        if not free.any():
-            raise InputDataError(
-                f"A decision was tried in all {len(contexts)} contexts that it may be "
-                "tried in, and none is tried twice. Ask for fewer decisions, or list "
-                "more contexts."
-            )
+        free = some_untried(pairs, taken)
         gains = variance_reductions(model, pairs, weights, pending)
         gains = gains.masked_fill(~free, -torch.inf)
         first = gains >= _NEARLY * gains.max()
@@ -62,6 +56,22 @@ def chosen_contexts(
         pending, taken = torch.cat([pending, best]), torch.cat([taken, best])
         chosen.append(best[0, len(x) :])
     return torch.stack(chosen)
+
+
+def untried(pairs: Tensor, taken: Tensor) -> Tensor:
+    """Which pairs ``n x d`` are not taken, ``n``."""
+    return ~(pairs.unsqueeze(1) == taken).all(-1).any(-1)
+
+
+def some_untried(pairs: Tensor, taken: Tensor) -> Tensor:
+    """The same of the pairs of one decision; refuses one that was tried in all."""
+    free = untried(pairs, taken)
+    if not free.any():
+        raise InputDataError(
+            f"A decision was tried in all {len(pairs)} contexts that it may be tried "
+            "in, and no pair is tried twice. Ask for fewer, or list more contexts."
+        )
+    return free
 
 
 def variance_reductions(
