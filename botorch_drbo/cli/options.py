@@ -168,6 +168,49 @@ Dask = Annotated[
     ),
 ]
 
+
+@dataclass(frozen=True, kw_only=True)
+class PlateOptions:
+    """How `suggest` chooses contexts too, and lays out what it suggests."""
+
+    choose_context: Annotated[
+        bool,
+        typer.Option(
+            "--choose-context",
+            help="Choose the contexts as well, those that teach most; see --scope.",
+        ),
+    ] = False
+    contexts_per_decision: Annotated[
+        int,
+        typer.Option(
+            "--contexts-per-decision",
+            min=1,
+            help="With --choose-context: in how many contexts each decision is tried.",
+        ),
+    ] = 1
+    replicates: Annotated[
+        int,
+        typer.Option(
+            "--replicates",
+            min=1,
+            help="With --choose-context: how often each row is suggested.",
+        ),
+    ] = 1
+    at_most: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--at-most",
+            help="NAME=NUMBER: how many values of a decision the new rows may have.",
+        ),
+    ] = None
+    candidates: Annotated[
+        Path | None,
+        typer.Option(
+            "--candidates", help="A CSV file of the decisions that are allowed."
+        ),
+    ] = None
+
+
 Level = Annotated[
     float | None,
     typer.Option(

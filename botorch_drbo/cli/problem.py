@@ -20,6 +20,7 @@ from botorch_drbo._validation import did_you_mean, is_number
 from botorch_drbo.cli.columns import (
     as_number,
     parse_against,
+    parse_at_most,
     parse_constraint,
     parse_give_up,
     parse_known,
@@ -38,6 +39,7 @@ from botorch_drbo.cli.options import (
     WEIGHT,
     WITH_RADIUS,
     Options,
+    PlateOptions,
 )
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.optimizer import NamedOptimizer
@@ -51,6 +53,7 @@ from botorch_drbo.space import (
     Space,
     Variable,
 )
+from botorch_drbo.space.table import to_tensor
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -431,10 +434,29 @@ class Problem:
             "context": parse_known(known or (), self.space.contexts) or None,
         }
 
+    def plate(self, said: PlateOptions) -> dict[str, Any]:
+        """What is said of the rows to suggest, as ``NamedOptimizer.ask`` takes it."""
+        candidates = None
+        if said.candidates is not None:
+            file = CsvFile.read(said.candidates)
+            with lines_of(said.candidates):
+                candidates = file.frame(self.space.decisions)
+                to_tensor(candidates, self.space.decisions, "candidates")
+        return {
+            "choose_context": said.choose_context,
+            "contexts_per_decision": said.contexts_per_decision,
+            "replicates": said.replicates,
+            "at_most": parse_at_most(said.at_most or ()) or None,
+            "candidates": candidates,
+        }
+
     def _listed(self, path: Path) -> ContextSet:
         file = CsvFile.read(path)
         if not file.lines:
-            raise InputDataError(f"{path} has no rows. List contexts, one in each row.")
+            raise InputDataError(
+                f"{path} has no rows. List the contexts that may come, or that are "
+                "to be served."
+            )
         weights = WEIGHT if WEIGHT in file.header else None
         numbers = {} if weights is None else {weights: None}
         with lines_of(path):

@@ -166,9 +166,9 @@ def next_decisions(
         algorithm.check_uses_contexts("choose_context")
         contexts = _choosable(run, this_round)
         taken = wells_of(ledger.trials, space)
-        spent = used_up(taken, contexts, plate.contexts_per_decision)
         listed = all_decisions(space) if candidates is None else candidates
-        plate.check_enough(num_wells, listed, spent, contexts)
+        plate.check_enough(num_wells, listed, taken, contexts)
+        spent = used_up(taken, contexts, plate.contexts_per_decision)
         failed = torch.cat([failed, spent])
         if listed is not None:
             listed = without(listed, spent)

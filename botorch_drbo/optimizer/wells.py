@@ -73,7 +73,7 @@ class Plate:
         return self.contexts_per_decision * self.replicates
 
     def check_enough(
-        self, num_wells: int, listed: Tensor | None, spent: Tensor, contexts: Tensor
+        self, num_wells: int, listed: Tensor | None, taken: Tensor, contexts: Tensor
     ) -> None:
         """Refuse a plate that is larger than what is left of a list of decisions."""
         each = self.contexts_per_decision
@@ -85,13 +85,14 @@ class Plate:
             )
         if listed is None:
             return
-        left = len(without(listed, spent))
+        left = len(without(listed, used_up(taken, contexts, each)))
         if num_wells > each * left:
+            free = sum(int(untried(joined(x, contexts), taken).sum()) for x in listed)
             raise InputDataError(
                 f"{num_wells} wells are asked for, and {each * left} are left: {left} "
-                f"decisions with at least {each} contexts in which they were not tried."
-                f" Ask for fewer, change `contexts_per_decision` (there are "
-                f"{len(contexts)} contexts), or list more decisions."
+                f"decisions with at least {each} contexts in which they were not tried "
+                f"({free} wells whatever `contexts_per_decision` is). Ask for fewer, "
+                "or list more decisions."
             )
 
     def limited(
