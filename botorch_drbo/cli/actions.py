@@ -28,9 +28,9 @@ from botorch_drbo.cli.answers import (
     with_decisions_in_digits,
 )
 from botorch_drbo.cli.columns import parse_at, parse_shift
-from botorch_drbo.cli.csv_file import CsvFile, as_values, in_digits, lines_of
+from botorch_drbo.cli.csv_file import CsvFile, as_values, in_digits, in_full, lines_of
 from botorch_drbo.cli.init import written
-from botorch_drbo.cli.options import EXAMPLES, NAME, Options
+from botorch_drbo.cli.options import EXAMPLES, NAME, Options, PlateOptions
 from botorch_drbo.cli.problem import Problem, check_column
 from botorch_drbo.cli.terminal import answer, say, show
 from botorch_drbo.execution.attempt import Outcome, Raised
@@ -77,12 +77,8 @@ class Suggested:
         if file is not None:
             file.append(self.rows)
         appended_to = None if file is None else str(file.path)
-        decisions = self.space.decisions
         suggested = [
-            {
-                self.group: row[self.group],
-                **as_values({name: row[name] for name in decisions}, decisions),
-            }
+            {self.group: row[self.group], **_values(row, self.space)}
             for row in self.rows
         ]
         document = {
@@ -193,9 +189,34 @@ class _Work:
         problem = replace(self.problem, file=file)
         opt = problem.optimizer()
         check_outcomes(opt, len(lines))
-        pending = opt.pending
-        x = opt.ask(self.q, **self.this_round)
-        return in_digits(x, pending, file, problem.space)
+        return _new_rows(problem, opt, self.q, self.this_round)
+
+
+def _new_rows(
+    problem: Problem, opt: NamedOptimizer, q: int, given: Mapping[str, Any]
+) -> list[dict[str, str]]:
+    """The next decisions as they are written, with contexts if these are chosen."""
+    file, space, pending = problem.file, problem.space, opt.pending
+    asked = opt.ask(q, **given)
+    x, contexts = asked if isinstance(asked, tuple) else (asked, None)
+    # A decision has one form, in however many contexts it is tried.
+    each = x if contexts is None else x.drop_duplicates()
+    taken = pending if contexts is None else pending.iloc[:0]
+    if given.get("candidates") is None:
+        words = in_digits(each, taken, file, space)
+    else:
+        words = in_full(each)  # other digits would be another decision
+    if contexts is None:
+        return words
+    form = dict(zip(each.itertuples(index=False, name=None), words, strict=True))
+    rows = zip(x.itertuples(index=False, name=None), in_full(contexts), strict=True)
+    return [{**form[decision], **context} for decision, context in rows]
+
+
+def _values(row: Mapping[str, str], space: Space) -> dict[str, str | float | int]:
+    """What a new row says of decisions and contexts, as JSON has it."""
+    variables = {**space.decisions, **space.contexts}
+    return as_values({k: v for k, v in row.items() if k in variables}, variables)
 
 
 _EACH = 3  # of the 25 radii of a profile is shown
@@ -225,6 +246,7 @@ def init(
     outcome: str | None,
     minimize: bool | None,
     limit: list[str] | None,
+    scope: str | None,
     out: Path | None,
     overwrite: bool,
     json: bool,
@@ -239,6 +261,8 @@ def init(
         outcome=outcome,
         minimize=minimize,
         limits=limit or (),
+        scope=scope,
+        folder=path.parent,
     )
     path.write_text(text, encoding="utf-8")
 
@@ -251,6 +275,7 @@ def init(
 
 def suggest(
     options: Options,
+    plate: PlateOptions,
     forecast: Path | None,
     known: list[str] | None,
     q: int,
@@ -264,18 +289,15 @@ def suggest(
     check_workers(group, workers, dask)
     with nullcontext() if dry_run else CsvFile.locked(data, _waiting):
         problem = _problem(options)
+        given = {**problem.this_round(forecast, known), **problem.plate(plate)}
         if group is not None:
-            known_now = problem.this_round(forecast, known)
-            found = suggested_by_group(problem, group, q, known_now, workers, dask)
+            found = suggested_by_group(problem, group, q, given, workers, dask)
             found.write(None if dry_run else problem.file, as_json=options.json)
             return
-        opt = problem.optimizer()
-        pending = opt.pending
-        x = opt.ask(q, **problem.this_round(forecast, known))
-        rows = in_digits(x, pending, problem.file, problem.space)
+        rows = _new_rows(problem, problem.optimizer(), q, given)
         if not dry_run:
             problem.file.append(rows)
-    suggested = [as_values(row, problem.space.decisions) for row in rows]
+    suggested = [_values(row, problem.space) for row in rows]
     answer(
         {"suggested": suggested, "appended_to": None if dry_run else str(data)},
         as_json=options.json,

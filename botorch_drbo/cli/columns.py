@@ -196,6 +196,18 @@ def parse_shift(text: str) -> tuple[str, dict[str, float]]:
     )
 
 
+def parse_at_most(words: Iterable[str]) -> dict[str, int]:
+    """Read how many levels a plate may use of columns, ``solvent=2``."""
+    refusal = (
+        f"`--at-most {' '.join(words)}` cannot be read. Write NAME=NUMBER, once for "
+        "each decision of which a plate may use a few values only, such as solvent=2."
+    )
+    found = _pairs(words, lambda word, name: refusal)
+    if not all(map(_is_whole, found.values())):
+        raise InputDataError(refusal)
+    return {name: int(word) for name, word in found.items()}
+
+
 def parse_against(
     words: Sequence[str],
     contexts: Mapping[str, Variable],

@@ -39,6 +39,8 @@ from botorch_drbo.cli.options import (
     Options,
     Outcome,
     Overwrite,
+    PlateOptions,
+    Scope,
     Workers,
 )
 from botorch_drbo.cli.terminal import say
@@ -53,15 +55,20 @@ _LISTS = (
     "--methods",
     "--shift",
     "--at",
+    "--at-most",
 )
 _IN_SHELL = {
     "against": "--against",
     "algorithm": "--algorithm",
+    "at_most": "--at-most",
+    "candidates": "--candidates",
+    "choose_context=True": "--choose-context",
     "clip": "--clip",
     "criterion": "--criterion",
     "give_up": "--give-up",
     "group": "--group",
     "context_set": "--forecast",
+    "contexts_per_decision": "--contexts-per-decision",
     "feasibility": "--feasibility",
     "half_life": "--half-life",
     "level": "--level",
@@ -69,6 +76,8 @@ _IN_SHELL = {
     "methods": "--methods",
     "q": "-q",
     "radius": "--radius",
+    "replicates": "--replicates",
+    "scope": "--scope",
     "shifts": "--shift",
     "surrogate": "--surrogate",
     "target": "--target",
@@ -96,7 +105,7 @@ class _ListCommand(TyperCommand):
 
 
 def command(app: typer.Typer) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Add a command to an app, its parameter of the type ``Options`` spread out.
+    """Add a command to an app, its parameters that are lists of options spread out.
 
     The function has the parameters and the help; the function of the same name in
     `actions` does the work. Errors are said without a traceback, with exit status 2.
@@ -105,23 +114,26 @@ def command(app: typer.Typer) -> Callable[[Callable[..., None]], Callable[..., N
     def add(function: Callable[..., None]) -> Callable[..., None]:
         hints = get_type_hints(function, include_extras=True)
         hints.pop("return")
-        shared = [name for name, hint in hints.items() if hint is Options]
+        shared = {
+            name: hint
+            for name, hint in hints.items()
+            if hint in (Options, PlateOptions)
+        }
         parameters = dict(inspect.signature(function).parameters)
         spread: list[inspect.Parameter] = []
         for name, parameter in parameters.items():
             if name in shared:
-                spread += _parameters_of_options()
+                spread += _parameters_of(shared[name])
             else:
                 kind = inspect.Parameter.KEYWORD_ONLY
                 spread.append(parameter.replace(annotation=hints[name], kind=kind))
-        names = {field.name for field in fields(Options)}
 
         @wraps(function)
         def called(**given: Any) -> None:
             with _errors():
-                if shared:
-                    chosen = {name: given.pop(name) for name in names}
-                    given[shared[0]] = Options(**chosen)
+                for name, kind in shared.items():
+                    chosen = {f.name: given.pop(f.name) for f in fields(kind)}
+                    given[name] = kind(**chosen)
                 getattr(import_module(_ACTIONS), function.__name__)(**given)
 
         called.__dict__["__signature__"] = inspect.Signature(spread)
@@ -131,9 +143,9 @@ def command(app: typer.Typer) -> Callable[[Callable[..., None]], Callable[..., N
     return add
 
 
-def _parameters_of_options() -> list[inspect.Parameter]:
-    hints = get_type_hints(Options, include_extras=True)
-    given = inspect.signature(Options).parameters.values()
+def _parameters_of(kind: type) -> list[inspect.Parameter]:
+    hints = get_type_hints(kind, include_extras=True)
+    given = inspect.signature(kind).parameters.values()
     return [parameter.replace(annotation=hints[parameter.name]) for parameter in given]
 
 
@@ -219,6 +231,7 @@ def init(
     outcome: Outcome = None,
     minimize: Minimize = None,
     limit: Limits = None,
+    scope: Scope = None,
     out: Annotated[
         Path | None,
         typer.Option("--out", "-o", help=f"The new file; {NAME} beside DATA."),
@@ -228,7 +241,8 @@ def init(
 ) -> None:
     """Write problem.toml with the roles of the columns, guessed from the file.
 
-    In a terminal it asks for what the file does not show. Guesses are marked in the
+    In a terminal it asks for what the file does not show, also whether the contexts
+    are chosen while you learn. Guesses are marked in the
     new file: correct them there.
     """
 
@@ -236,6 +250,7 @@ def init(
 @command(app)
 def suggest(
     options: Options,
+    plate: PlateOptions,
     forecast: Forecast = None,
     known: Known = None,
     q: Annotated[int, typer.Option("-q", help="How many decisions.")] = 1,
@@ -247,6 +262,8 @@ def suggest(
     dask: Dask = None,
 ) -> None:
     """Append the next decisions to the file, contexts and outcomes empty.
+
+    With --choose-context the contexts are chosen and written too.
 
     Fill in what happened. Rows without an outcome are pending, and later suggestions
     differ from them. Write `failed` into the column `status` if there will be none.

@@ -283,6 +283,14 @@ def in_digits(
     return written
 
 
+def in_full(table: pd.DataFrame) -> list[dict[str, str]]:
+    """Rows as they are written with all digits."""
+    return [
+        {str(name): _exact(value) for name, value in row.items()}
+        for row in table.to_dict("records")
+    ]
+
+
 def as_values(
     words: Mapping[str, str], variables: Mapping[str, Variable]
 ) -> dict[str, str | float | int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import re
 import shlex
 import sys
@@ -11,13 +12,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from itertools import pairwise
+from pathlib import Path
 
 import typer
 from botorch.exceptions.errors import InputDataError
 
 from botorch_drbo.cli.columns import as_decimal, as_number, parse_limits, parse_variable
 from botorch_drbo.cli.csv_file import CsvFile, lines_of
-from botorch_drbo.cli.options import STATUS
+from botorch_drbo.cli.options import STATUS, UNIFORM, WEIGHT
 from botorch_drbo.cli.problem import Toml, as_comment, as_key, as_toml, check_column
 from botorch_drbo.recommendation.moved_contexts import moved_contexts, moved_words
 from botorch_drbo.space import (
@@ -152,6 +154,7 @@ _OTHER_KEYS = """\
 # limits = ["runoff <= 9"]                  on measured columns
 # constraints = ["price + 2*stock <= 100"]  on decisions
 # radius = {NAME = SIZE}                    how far a context may be off, in its unit
+# scope = "uniform"                         contexts to serve, or a file of them
 # half_life = 20                            rows after which a context counts half
 # algorithm = "wdrbo_exact"                 the recipe
 # surrogate = "ensemble"                    how outcomes are modelled
@@ -167,14 +170,19 @@ def written(
     outcome: str | None,
     minimize: bool | None,
     limits: Sequence[str],
+    scope: str | None = None,
+    folder: Path = Path(),
 ) -> str:
     """The text of a ``problem.toml`` for a file, what is guessed with a comment."""
+    listed = _listed(scope)
+    if contexts is None and listed is not None:
+        contexts = [name for name in listed.header if name != WEIGHT]
     said_outcome = outcome is not None
     outcome = outcome or _ask_outcome(file)
     check_column(outcome, file)
     said = {
-        "decisions": _read(decisions, file),
-        "contexts": _read(contexts, file),
+        "decisions": _read(decisions, file, None),
+        "contexts": _read(contexts, file, listed),
     }
     taken = {outcome, *said["decisions"], *said["contexts"]}
     measured = [n for n in file.header if n not in taken - {outcome}]
@@ -191,6 +199,9 @@ def written(
     met = list(said["contexts"])
     if contexts is None:
         met = usable if decisions is not None else _ask_contexts(usable, file, outcome)
+    if scope is None:
+        scope = _ask_scope(met)
+        listed = _listed(scope)
     chosen = list(said["decisions"])
     if decisions is None:
         chosen = [name for name in usable if name not in met]
@@ -207,13 +218,16 @@ def written(
     ]
     if limits:
         lines.append(f"limits = {as_toml(list(limits))}")
+    if scope is not None:
+        word = scope if listed is None else os.path.relpath(scope, folder or ".")
+        lines.append(f"scope = {as_toml(word)}  # for `suggest --choose-context`")
     if STATUS in file.header and STATUS not in {*chosen, *met}:
         lines.append(
             f"status = {as_toml(STATUS)}  # `failed` there: no outcome will come"
         )
     others = _OTHER_KEYS.splitlines()
-    if limits:
-        others = [line for line in others if not line.startswith("# limits")]
+    for key, value in (("limits", limits), ("scope", scope)):
+        others = [one for one in others if not (value and one.startswith(f"# {key}"))]
     lines += ["", *others]
     by_hand = {"decisions": decisions is not None, "contexts": contexts is not None}
     for table, names in tables.items():
@@ -222,13 +236,15 @@ def written(
                 f"No column of {file.path} is left for {table}. Write --{table} with "
                 f"columns of {file.header}."
             )
-        what = "you choose" if table == "decisions" else "you meet"
+        met_or_not = "you meet" if scope is None else "you choose while you learn"
+        what = "you choose" if table == "decisions" else met_or_not
         which = "" if by_hand[table] else " Which these are is guessed."
         lines += ["", f"[{table}]  # what {what}.{which}"]
         for name in names:
             variable, why = said[table].get(name), _SAID
             if variable is None:
-                guess = guess_variable(file.column(name), chosen=table == "decisions")
+                is_met = table == "contexts"
+                guess = _guess(name, file, listed if is_met else None, not is_met)
                 variable, why = guess.variable, f"guessed: {guess.why}"
             assert variable is not None
             value = as_toml(_toml(variable))
@@ -266,14 +282,33 @@ def _moved(
     return moved_words(moved_contexts(X, C, space.search_space))
 
 
-def _read(words: Sequence[str] | None, file: CsvFile) -> dict[str, Variable | None]:
+def _listed(scope: str | None) -> CsvFile | None:
+    """The file of contexts to serve, if it is one."""
+    return None if scope in (None, UNIFORM) else CsvFile.read(Path(scope))
+
+
+def _guess(name: str, file: CsvFile, listed: CsvFile | None, chosen: bool) -> Guess:
+    """The kind of a column, by what it holds and by what is listed of it."""
+    cells = file.column(name)
+    if listed is None or name not in listed.header:
+        return guess_variable(cells, chosen=chosen)
+    words = [w for w in (*listed.column(name).values(), *cells.values()) if w]
+    if not words or None not in map(as_number, words):
+        return guess_variable(dict(enumerate(words)), chosen=chosen)
+    levels = list(dict.fromkeys(words))
+    return Guess(Category(levels), f"the names in {listed.path.name} and in the file")
+
+
+def _read(
+    words: Sequence[str] | None, file: CsvFile, listed: CsvFile | None
+) -> dict[str, Variable | None]:
     """The columns that were named, and their kinds where these were said."""
     found: dict[str, Variable | None] = {}
     for word in words or ():
         name, equals, _ = (part.strip() for part in word.partition("="))
         check_column(name, file)
         cells = file.column(name)
-        if not equals and guess_variable(cells, chosen=False).variable is not None:
+        if not equals and _guess(name, file, listed, False).variable is not None:
             found[name] = None
             continue
         with lines_of(file.path):
@@ -315,6 +350,19 @@ def _ask_contexts(usable: list[str], file: CsvFile, outcome: str) -> list[str]:
             f"{shlex.join(usable[-2:])}. The others are then taken for decisions."
         )
     return guess
+
+
+def _ask_scope(met: Sequence[str]) -> str | None:
+    if not sys.stdin.isatty():
+        return None
+    word = typer.prompt(
+        f"Do you choose {' and '.join(met)} while you learn, as in a laboratory? Then "
+        f"which are to be served: a CSV file that lists them, `{UNIFORM}` for all, or "
+        "`no`",
+        default="no",
+        err=True,
+    )
+    return None if word.strip() == "no" else word.strip()
 
 
 def _toml(variable: Variable) -> Toml:

@@ -24,7 +24,10 @@ DEFAULT_SURROGATE = "ensemble"
 LEVEL = 0.9
 
 WEIGHT = "weight"
-"""The column of a forecast that says how likely a context is."""
+"""The column of a forecast or a scope that says how much a context counts."""
+
+UNIFORM = "uniform"
+"""The scope of every combination of levels."""
 
 STATUS = "status"
 """The column that says which trials have failed, if no other is named."""
@@ -118,6 +121,16 @@ Forecast = Annotated[
     ),
 ]
 
+Scope = Annotated[
+    str | None,
+    typer.Option(
+        "--scope",
+        help="The contexts that the decision must serve, in place of those seen so "
+        f"far: a CSV file, perhaps with a column `{WEIGHT}`, or `uniform` for every "
+        "combination of their levels.",
+    ),
+]
+
 Radius = Annotated[
     list[str] | None,
     typer.Option(
@@ -179,6 +192,49 @@ Dask = Annotated[
         "--dask", help="With --group: the address of a dask scheduler, tcp://HOST:PORT."
     ),
 ]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlateOptions:
+    """How `suggest` chooses contexts too, and lays out what it suggests."""
+
+    choose_context: Annotated[
+        bool,
+        typer.Option(
+            "--choose-context",
+            help="Choose the contexts as well, those that teach most; see --scope.",
+        ),
+    ] = False
+    contexts_per_decision: Annotated[
+        int,
+        typer.Option(
+            "--contexts-per-decision",
+            min=1,
+            help="With --choose-context: in how many contexts each decision is tried.",
+        ),
+    ] = 1
+    replicates: Annotated[
+        int,
+        typer.Option(
+            "--replicates",
+            min=1,
+            help="With --choose-context: how often each row is suggested.",
+        ),
+    ] = 1
+    at_most: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--at-most",
+            help="NAME=NUMBER: how many values of a decision the new rows may have.",
+        ),
+    ] = None
+    candidates: Annotated[
+        Path | None,
+        typer.Option(
+            "--candidates", help="A CSV file of the decisions that are allowed."
+        ),
+    ] = None
+
 
 Level = Annotated[
     float | None,
@@ -243,6 +299,7 @@ class Options:
             "halved, for contexts that drift. Default: equal weights.",
         ),
     ] = None
+    scope: Scope = None
     radius: Radius = None
     against: Against = None
     give_up: GiveUp = None

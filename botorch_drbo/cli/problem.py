@@ -20,6 +20,7 @@ from botorch_drbo._validation import did_you_mean, is_number
 from botorch_drbo.cli.columns import (
     as_number,
     parse_against,
+    parse_at_most,
     parse_constraint,
     parse_give_up,
     parse_known,
@@ -32,8 +33,10 @@ from botorch_drbo.cli.options import (
     BALL,
     NAME,
     STATUS,
+    UNIFORM,
     WEIGHT,
     Options,
+    PlateOptions,
 )
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.optimizer import NamedOptimizer
@@ -48,6 +51,7 @@ from botorch_drbo.space import (
     Space,
     Variable,
 )
+from botorch_drbo.space.table import to_tensor
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,6 +78,8 @@ class Description:
     feasibility: float | None = None
     # After how many further rows a context counts half, or None.
     half_life: float | None = None
+    # The contexts to serve, a file or a word; None for those seen.
+    scope: str | None = None
     # How far contexts may be off; None for the recipe's own.
     radius: RoundRadius | None = None
     # Against what a recommendation is decided, as it is typed; empty for the recipe's.
@@ -197,6 +203,12 @@ def _text(path: Path, key: str, value: Toml) -> str:
     return value
 
 
+def _scope(path: Path, key: str, value: Toml) -> str:
+    """A word, or a file, which is named from where the problem is described."""
+    word = _text(path, key, value)
+    return word if word == UNIFORM else str(path.parent / word)
+
+
 def _texts(path: Path, key: str, value: Toml) -> list[str]:
     found = value if isinstance(value, list) else [value]
     texts = [text for text in found if isinstance(text, str)]
@@ -246,6 +258,7 @@ _KEYS: Mapping[str, Callable[[Path, str, Toml], object]] = {
     "surrogate": _text,
     "feasibility": _number,
     "half_life": _number,
+    "scope": _scope,
     "radius": _radius,
     "against": _texts,
     "give_up": _price,
@@ -369,10 +382,13 @@ class Problem:
         }
         if said.against:
             further["against"] = parse_against(
-                said.against, space.contexts, said.clip or 0.0, self._forecast
+                said.against, space.contexts, said.clip or 0.0, self._listed
             )
         if said.give_up is not None:
             further["give_up"] = parse_give_up(said.give_up, space.outcome)
+        if said.scope is not None:
+            word = said.scope
+            further["scope"] = word if word == UNIFORM else self._listed(Path(word))
         with lines_of(file.path):
             return NamedOptimizer.from_dataframe(
                 file.frame(variables, texts),
@@ -412,15 +428,32 @@ class Problem:
     ) -> dict[str, Any]:
         """What is known about the next round, as ``NamedOptimizer.ask`` takes it."""
         return {
-            "context_set": None if forecast is None else self._forecast(forecast),
+            "context_set": None if forecast is None else self._listed(forecast),
             "context": parse_known(known or (), self.space.contexts) or None,
         }
 
-    def _forecast(self, path: Path) -> ContextSet:
+    def plate(self, said: PlateOptions) -> dict[str, Any]:
+        """What is said of the rows to suggest, as ``NamedOptimizer.ask`` takes it."""
+        candidates = None
+        if said.candidates is not None:
+            file = CsvFile.read(said.candidates)
+            with lines_of(said.candidates):
+                candidates = file.frame(self.space.decisions)
+                to_tensor(candidates, self.space.decisions, "candidates")
+        return {
+            "choose_context": said.choose_context,
+            "contexts_per_decision": said.contexts_per_decision,
+            "replicates": said.replicates,
+            "at_most": parse_at_most(said.at_most or ()) or None,
+            "candidates": candidates,
+        }
+
+    def _listed(self, path: Path) -> ContextSet:
         file = CsvFile.read(path)
         if not file.lines:
             raise InputDataError(
-                f"{path} has no rows. List the contexts that may come."
+                f"{path} has no rows. List the contexts that may come, or that are "
+                "to be served."
             )
         weights = WEIGHT if WEIGHT in file.header else None
         numbers = {} if weights is None else {weights: None}
@@ -471,13 +504,16 @@ def _with_default(said: Description, no_insurance: bool) -> tuple[Description, s
         )
     if said.algorithm is not None:
         return said, ""
-    if no_insurance:
+    if said.radius is not None and not said.against and not no_insurance:
+        return said, ""
+    # Who says which contexts count fears no others, unless that is said too.
+    listed = said.scope is not None and not (said.against or said.give_up)
+    if no_insurance or listed:
+        over = f" over the scope, {said.scope}" if said.scope else ""
         return (
             replace(said, algorithm=DEFAULT),
-            "learnt for the mean, and decided for it",
+            f"learnt for the mean{over}, and decided for it",
         )
-    if said.radius is not None and not said.against:
-        return said, ""
     against, give_up = said.against or [BALL], said.give_up or f"{GIVE_UP:.0%}"
     pattern = f"any pattern of {' and '.join(said.contexts)} within one deviation"
     what = pattern if list(against) == [BALL] else ", ".join(against)
@@ -526,6 +562,7 @@ def _described(options: Options, file: CsvFile) -> tuple[Description, list[str]]
         "surrogate": options.surrogate,
         "feasibility": options.feasibility,
         "half_life": options.half_life,
+        "scope": options.scope,
         "radius": parse_radius(options.radius) if options.radius else None,
         "against": options.against,
         "give_up": options.give_up,

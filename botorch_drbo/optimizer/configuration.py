@@ -2,29 +2,39 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import torch
-from botorch.exceptions.errors import InputDataError
+from botorch.exceptions.errors import InputDataError, UnsupportedError
 from torch import Tensor
 
 from botorch_drbo._validation import check_bounds, check_choice, check_count, check_flag
 from botorch_drbo.codec import decode, encode
 from botorch_drbo.codec.objects import decode_arguments
+from botorch_drbo.contexts import ContextSet
 from botorch_drbo.problem import SearchSpace
+from botorch_drbo.problem.round import contexts_within
 from botorch_drbo.recipes import Recipe, recipe_from_dict
 from botorch_drbo.recipes.options import NO_FUNCTIONS, OwnFunctions
 from botorch_drbo.recipes.registry import check_can_be_saved
 from botorch_drbo.recommendation.price import check_give_up_unit
 from botorch_drbo.space import Space
+from botorch_drbo.space.table import to_tensor, with_weights
 
 if TYPE_CHECKING:
+    import pandas as pd
     from _typeshed import DataclassInstance
 
 _PLAIN = ("seed", "maximize", "num_initial", "initial_design", "perturbation")
 INITIAL_DESIGNS = ("sobol", "sobol_joint")
-
+UNIFORM = "uniform"
+"""A scope: each combination of the levels of the contexts, with one weight."""
+WEIGHT = "weight"
+"""The column of a scope that says how much a context counts."""
+Scope: TypeAlias = "ContextSet | pd.DataFrame | Mapping[str, Any] | Tensor | str"
+"""The contexts that a decision must serve: a set, a table, or ``"uniform"``."""
 
 _Value = TypeVar("_Value")
 _Answer = TypeVar("_Answer", bound="DataclassInstance")
@@ -69,6 +79,7 @@ class Configuration:
         num_initial: int | None,
         initial_design: str = "sobol",
         perturbation: bool = False,
+        scope: Scope | None = None,
     ) -> None:
         self.named = bounds if isinstance(bounds, Space) else None
         space = None
@@ -92,7 +103,6 @@ class Configuration:
                 f"`bounds` must be float64 or float32, got {bounds.dtype}."
             )
         check_flag(maximize, "maximize")
-        self.algorithm = algorithm
         self.space = space or SearchSpace(
             bounds.detach().clone(), context_bounds.detach().clone().to(bounds)
         )
@@ -100,6 +110,12 @@ class Configuration:
         self.perturbation = perturbation
         if perturbation:
             self.space = replace(self.space, perturbation=True)
+        # What a journal keeps: the scope is an entry of its own.
+        self._without_scope, self.scope = algorithm, None
+        if scope is not None:
+            self.scope = read_scope(scope, self.space, self.named)
+            algorithm = _serving(algorithm, self.scope)
+        self.algorithm = algorithm
         algorithm.check_space(self.space)
         algorithm.check_radius(self.space)
         self.context_bounds = context_bounds.detach().to(bounds.device)  # own dtype
@@ -130,8 +146,9 @@ class Configuration:
             else {"bounds": self.space.bounds, "context_bounds": self.context_bounds}
         )
         return {
-            "algorithm": self.algorithm.to_dict(),
+            "algorithm": self._without_scope.to_dict(),
             **{name: encode(value, name) for name, value in boxes.items()},
+            **({} if self.scope is None else {"scope": encode(self.scope, "scope")}),
             **{name: getattr(self, name) for name in _PLAIN},
         }
 
@@ -147,7 +164,7 @@ class Configuration:
         if not isinstance(config, dict):
             raise InputDataError("it is no JSON object.")
         boxes = ("bounds", "context_bounds") if "bounds" in config else ("space",)
-        entries = {"algorithm", *boxes, *_PLAIN}
+        entries = {"algorithm", *boxes, *_PLAIN, *({"scope"} & set(config))}
         if set(config) != entries:
             raise InputDataError(
                 f"it has the entries {sorted(entries)}; unknown or missing: "
@@ -159,6 +176,8 @@ class Configuration:
         )
         plain = {name: config[name] for name in _PLAIN}
         check_count(plain["num_initial"], "num_initial", 0)  # None is not stored
+        if "scope" in config:
+            plain["scope"] = decode(config["scope"], ContextSet, "scope")
         space = _stored_space(config.get("space"), named)
         if space is not None:
             return cls(algorithm, space, None, **plain)
@@ -166,6 +185,58 @@ class Configuration:
             decode(config[name], Tensor, name).to(device) for name in boxes
         )
         return cls(algorithm, bounds, context_bounds, **plain)
+
+
+def read_scope(given: Scope, space: SearchSpace, named: Space | None) -> ContextSet:
+    """The contexts that a decision must serve, with their weights."""
+    if isinstance(given, str):
+        levels = space.listed_contexts
+        if given != UNIFORM or levels is None:
+            raise InputDataError(
+                f"`scope` is {given!r}: the one word for a scope is {UNIFORM!r}, every "
+                "combination of the levels where each context is a category or takes "
+                "a few values. Give a table of the contexts, a row for each, or a "
+                "ContextSet."
+            )
+        return ContextSet(levels)
+    if isinstance(given, Tensor) and named is None:
+        given = ContextSet(given)
+    if isinstance(given, ContextSet):
+        return contexts_within(given, space, "scope")
+    if named is None:
+        raise InputDataError(
+            f"`scope` must be a ContextSet or a tensor of contexts, got "
+            f"{type(given).__name__}. Tables are for a NamedOptimizer."
+        )
+    weights = None
+    if (
+        not isinstance(given, Tensor)
+        and WEIGHT in given
+        and WEIGHT not in named.contexts
+    ):
+        given, weights = with_weights(given, WEIGHT, "scope")
+    points = to_tensor(given, named.contexts, "scope")
+    if not len(points):
+        raise InputDataError(
+            "`scope` has no rows. Give a row for each context that the decision must "
+            "serve."
+        )
+    return ContextSet(points, weights)
+
+
+def _serving(algorithm: Recipe, scope: ContextSet) -> Recipe:
+    """The algorithm with a scope in the place of the contexts seen."""
+    algorithm.check_uses_contexts("scope")
+    if "reference" not in algorithm.options:
+        raise UnsupportedError(
+            f"`{algorithm.name}` takes no `scope`. Recipes that do are for instance "
+            "`erbo`, `ei_integral` and `dro`."
+        )
+    if algorithm.options["reference"] is not None:
+        raise InputDataError(
+            "Got `scope` and `reference`: both say which contexts count. Leave one out."
+        )
+    return algorithm.with_options(reference=scope)
 
 
 def _stored_space(stored: object, named: Space | None) -> Space | None:

@@ -26,9 +26,10 @@ from botorch_drbo.optimizer.events import as_rows
 from botorch_drbo.optimizer.ledger import Ledger, recognised
 from botorch_drbo.optimizer.run import Purpose, Run
 from botorch_drbo.optimizer.trials import Trial
+from botorch_drbo.optimizer.wells import Plate, listable, spread, used_up, wells_of
 from botorch_drbo.posterior.mixture import check_level, joint_moments
 from botorch_drbo.problem import Round, SearchSpace
-from botorch_drbo.problem.feasible import joint_sample, sample
+from botorch_drbo.problem.feasible import all_decisions, joint_sample, sample
 from botorch_drbo.recipes import Recipe
 from botorch_drbo.recipes.fitted_state import FittedState
 from botorch_drbo.recipes.model_based import ModelBasedRecipe
@@ -135,48 +136,87 @@ def next_decisions(
     this_round: Round,
     *,
     choose_context: bool,
+    plate: Plate | None = None,
 ) -> tuple[Tensor, Tensor | None]:
     """The next decisions: first the initial design's, then the algorithm's.
 
-    Shapes: ``candidates``: ``m x d_x``, returns ``q x d_x``.
+    Shapes: ``candidates``: ``m x d_x``, returns ``q x d_x``, and ``q x d_c`` contexts
+    if they are chosen.
     """
-    space, ledger = run.configuration.space, run.ledger
+    space, ledger, plate = run.configuration.space, run.ledger, plate or Plate()
     num_asked = ledger.standing.num_asked
     # Refuses what the algorithm cannot use at once, not only after the design.
     algorithm, state = run.configuration.algorithm.given(
         run.state(Purpose.PROPOSAL), this_round, decides=True
     )
-    if choose_context:
-        algorithm.check_uses_contexts("choose_context")
-        _check_reference(run, this_round)
     known = state.space.known_context
     X_pending = which_may_meet(ledger.pending, known, space)
     failed = which_may_meet(ledger.failed, known, space)
     design = design_of(run.configuration)
-    num_design = design.share(q, ledger, needs_data=algorithm.needs_data)
-    if candidates is None:
-        x = design.points(num_asked, num_design, failed)
-    else:
-        different = max(num_design, 1) if algorithm.may_repeat else q
-        listed = check_candidates(candidates, space, different)
-        candidates = recognised(listed, [*ledger.failed, *ledger.pending], space)
-        taken = torch.cat([failed, ledger.X_pending])
-        x = design.rows(candidates, num_asked, num_design, taken)
-        if not algorithm.may_repeat:
-            candidates = without(candidates, x)
-    if num_design < q:
+    per, num_wells = plate.wells_per_decision, q // plate.replicates
+    num_design = -(-design.share(q, ledger, needs_data=algorithm.needs_data) // per)
+    num = -(-q // per)
+    if candidates is not None:
+        may_repeat = algorithm.may_repeat or choose_context
+        different = max(num_design, 1) if may_repeat else q
+        candidates = check_candidates(candidates, space, different)
+        candidates = recognised(candidates, [*ledger.failed, *ledger.pending], space)
+    contexts, taken = space.context_bounds[:0], space.joint_bounds[:0]
+    if choose_context:
+        algorithm.check_uses_contexts("choose_context")
+        contexts = _choosable(run, this_round)
+        taken = wells_of(ledger.trials, space)
+        listed = all_decisions(space) if candidates is None else candidates
+        plate.check_enough(num_wells, listed, taken, contexts)
+        spent = used_up(taken, contexts, plate.contexts_per_decision)
+        failed = torch.cat([failed, spent])
+        if listed is not None:
+            listed = without(listed, spent)
+            # A search avoids what is spent only as long as it finds others.
+            few = len(listed) <= num + len(ledger.pending)
+            candidates = listed if few or candidates is not None else None
+
+    def decide(num: int, num_design: int, listed: Tensor | None, x: Tensor) -> Tensor:
+        """Further decisions, the first ones by the design."""
+        if listed is None:
+            new = design.points(num_asked, num_design, failed)
+        else:
+            avoided = torch.cat([failed, ledger.X_pending])
+            new = design.rows(listed, num_asked + len(x), num_design, avoided)
+            if not algorithm.may_repeat:
+                listed = without(listed, new)
+        if num_design == num:
+            return new
         avoiding = replace(state, history=replace(state.history, failed=failed))
-        X_pending = torch.cat([X_pending, x])
-        proposed = algorithm.proposed(avoiding, q - num_design, X_pending, candidates)
-        x = torch.cat([x, proposed])
-    _warn_of_repetition(x[: num_design if algorithm.may_repeat else q])
+        waiting = torch.cat([X_pending, x, new])
+        proposed = algorithm.proposed(avoiding, num - num_design, waiting, listed)
+        return torch.cat([new, proposed])
+
+    if plate.at_most:
+        x = plate.limited(
+            listable(candidates, space),
+            num,
+            lambda left, x: decide(1, int(len(x) < num_design), left, x),
+        )
+    else:
+        x = decide(num, num_design, candidates, space.bounds[:0])
+    _warn_of_repetition(x[: num_design if algorithm.may_repeat else num])
     if not choose_context:
         return x, None
-    contexts = design.chosen_contexts(num_asked, num_design)
-    if num_design < q:
-        chosen = algorithm.chosen_contexts(state, x[num_design:])
-        contexts = torch.cat([contexts, chosen])
-    return x, contexts
+    x = x.repeat_interleave(plate.contexts_per_decision, dim=0)[:num_wells]
+    first = min(num_design * plate.contexts_per_decision, num_wells)
+    if run.configuration.scope is None and plate.contexts_per_decision == 1:
+        chosen = design.chosen_contexts(num_asked, first)
+    else:
+        chosen = spread(x[:first], taken, contexts, run.configuration.seed)
+    if first < num_wells:
+        rows = torch.cat([x[:first], chosen], dim=-1)
+        pending = torch.cat([wells_of(ledger.pending, space), rows])
+        taken = torch.cat([taken, rows])
+        found = algorithm.chosen_contexts(state, x[first:], pending, taken)
+        chosen = torch.cat([chosen, found])
+    times = plate.replicates
+    return x.repeat_interleave(times, dim=0), chosen.repeat_interleave(times, dim=0)
 
 
 def _warn_of_repetition(x: Tensor) -> None:
@@ -215,15 +255,24 @@ def which_may_meet(
     return torch.stack(rows) if rows else space.bounds[:0]
 
 
-def _check_reference(run: Run, this_round: Round) -> None:
-    """Chosen contexts tell nothing about the distribution of the observed ones."""
-    own = getattr(run.configuration.algorithm, "reference", None)
-    if own is None and this_round.context_set is None and not run.ledger.standing.seen:
+def _choosable(run: Run, this_round: Round) -> Tensor:
+    """The contexts of the reference, ``n x d_c``, each once.
+
+    Chosen contexts tell nothing about the distribution of the observed ones.
+    """
+    own = run.configuration.algorithm.options.get("reference")
+    reference = this_round.context_set or own
+    if reference is None and not run.ledger.standing.seen:
         raise InputDataError(
             "`choose_context=True`: the world has shown no context yet, and a context "
             "that was chosen says nothing about those that it will show. Give the "
-            "algorithm a `reference`, or this round a `context_set`."
+            "optimizer a `scope` (or its algorithm a `reference`), or this round a "
+            "`context_set`."
         )
+    if reference is None:
+        return run.ledger.history.contexts.unique(dim=0)
+    points = reference.points[reference.weights > 0.0]
+    return points.to(run.configuration.space.bounds).unique(dim=0)
 
 
 def design_of(configuration: Configuration) -> InitialDesign:
@@ -358,7 +407,12 @@ def checked(run: Run, asked: ContextSet | None) -> ModelCheck:
 
 
 def moved_in(run: Run) -> tuple[MovedContext, ...]:
-    """The contexts that the decisions predict, by trials that knew nothing of them."""
+    """The contexts that the decisions predict, by trials that knew nothing of them.
+
+    None where a scope is served: then it is the user who chooses contexts.
+    """
+    if run.configuration.scope is not None:
+        return ()
     met = [
         (t.x, t.c)
         for t in run.ledger.trials

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, cast, final, overload
 
 from botorch.exceptions.errors import InputDataError
 
-from botorch_drbo.optimizer.configuration import Configuration
+from botorch_drbo.optimizer.configuration import Configuration, Scope
 from botorch_drbo.optimizer.events import as_algorithm
 from botorch_drbo.optimizer.groups import Groups, check_group
 from botorch_drbo.optimizer.optimizer import Optimizer, own_arguments
@@ -18,6 +18,7 @@ from botorch_drbo.optimizer.run import Run, begun, write_journal
 from botorch_drbo.optimizer.tables import Limits, read_events
 from botorch_drbo.optimizer.translation import Table, Tables
 from botorch_drbo.recipes import Recipe
+from botorch_drbo.recipes.registry import DEFAULT
 from botorch_drbo.space import NamedRecommendation, Space, Variable
 from botorch_drbo.space.constraints import Constraint
 
@@ -49,6 +50,10 @@ class NamedOptimizer(
         num_initial: Size of the initial design; None for ``2 * (d_x + 1)``.
         initial_design: ``"sobol"`` or ``"sobol_joint"``.
         perturbation: True if the context is an execution error.
+        scope: The contexts that the decision must serve, in place of those that were
+            seen: a table with a row for each and perhaps a column ``weight``, a
+            ``ContextSet``, or ``"uniform"`` for every combination of their levels. None
+            for the contexts seen.
         options: Options of the named recipe.
 
     Raises:
@@ -85,6 +90,7 @@ class NamedOptimizer(
         num_initial: int | None = None,
         initial_design: str = "sobol",
         perturbation: bool = False,
+        scope: Scope | None = None,
         **options: object,
     ) -> None:
         if not isinstance(space, Space):
@@ -101,6 +107,7 @@ class NamedOptimizer(
             num_initial=num_initial,
             initial_design=initial_design,
             perturbation=perturbation,
+            scope=scope,
         )
         self._use(begun(configuration, journal))
 
@@ -138,6 +145,7 @@ class NamedOptimizer(
         journal: str | os.PathLike[str] | None = None,
         num_initial: int | None = None,
         perturbation: bool = False,
+        scope: Scope | None = None,
         **options: object,
     ) -> NamedOptimizer: ...
 
@@ -160,6 +168,7 @@ class NamedOptimizer(
         journal: str | os.PathLike[str] | None = None,
         num_initial: int | None = None,
         perturbation: bool = False,
+        scope: Scope | None = None,
         **options: object,
     ) -> Groups[NamedOptimizer]: ...
 
@@ -181,6 +190,7 @@ class NamedOptimizer(
         journal: str | os.PathLike[str] | None = None,
         num_initial: int | None = None,
         perturbation: bool = False,
+        scope: Scope | None = None,
         **options: object,
     ) -> NamedOptimizer | Groups[NamedOptimizer]:
         r"""Start from a table of previous trials.
@@ -214,7 +224,8 @@ class NamedOptimizer(
                 within one standard deviation of each context
                 (``against=WassersteinBall(radius="sd")``), giving up at most a tenth of
                 what there is to gain (``give_up=0.1``), unless other options are given;
-                ``wdrbo_exact`` with a ``radius``.
+                ``wdrbo_exact`` with a ``radius``, and the expectation alone with a
+                ``scope``.
             constraints: Constraints on decisions, as for ``Space``. Rows may violate
                 them.
             outcome_constraints: The limits of measured columns, ``(lower, upper)``.
@@ -226,6 +237,7 @@ class NamedOptimizer(
             journal: A new file for the run, or None; not with ``group``.
             num_initial: Size of the initial design; the rows of the table count.
             perturbation: True if the context is an execution error.
+            scope: The contexts that the decision must serve, as for the class.
             options: Options of the named recipe.
 
         Returns:
@@ -270,6 +282,7 @@ class NamedOptimizer(
                 seed=seed,
                 num_initial=num_initial,
                 perturbation=perturbation,
+                scope=scope,
                 **options,
             )
             measured = (outcome, status, *(outcome_constraints or ()))
@@ -277,6 +290,9 @@ class NamedOptimizer(
             groups = Groups[NamedOptimizer](df, group, make)
             make(df[:0])  # what is wrong with all of them is said at once
             return groups
+        feared = {"against", "give_up", "radius", "adversary"} & options.keys()
+        if algorithm is None and scope is not None and not feared:
+            algorithm = DEFAULT  # who says which contexts count fears no others
         space = Space(decisions, contexts, outcome=outcome, constraints=constraints)
         events = read_events(df, space, outcome_constraints, status)
         configuration = Configuration(
@@ -287,6 +303,7 @@ class NamedOptimizer(
             maximize=maximize,
             num_initial=num_initial,
             perturbation=perturbation,
+            scope=scope,
         )
         run = Run(configuration)
         for event in events:

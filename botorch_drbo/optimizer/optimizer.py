@@ -48,6 +48,7 @@ from botorch_drbo.optimizer.translation import (
     Translation,
 )
 from botorch_drbo.optimizer.trials import Trial
+from botorch_drbo.optimizer.wells import Plate
 from botorch_drbo.policies.base import ObjectiveMaker
 from botorch_drbo.problem import Round, SearchSpace
 from botorch_drbo.problem.round import RoundRadius
@@ -175,6 +176,9 @@ class Optimizer(ABC, Generic[Given, Rows, Observed, Advice, Predicted]):
         radius: RoundRadius | None = None,
         context: Given | None = None,
         choose_context: Literal[False] = False,
+        contexts_per_decision: int = 1,
+        replicates: int = 1,
+        at_most: Mapping[str, int] | None = None,
     ) -> Rows: ...
 
     @overload
@@ -188,6 +192,9 @@ class Optimizer(ABC, Generic[Given, Rows, Observed, Advice, Predicted]):
         radius: RoundRadius | None = None,
         context: Given | None = None,
         choose_context: Literal[True],
+        contexts_per_decision: int = 1,
+        replicates: int = 1,
+        at_most: Mapping[str, int] | None = None,
     ) -> tuple[Rows, Rows]: ...
 
     @overload
@@ -201,6 +208,9 @@ class Optimizer(ABC, Generic[Given, Rows, Observed, Advice, Predicted]):
         radius: RoundRadius | None = None,
         context: Given | None = None,
         choose_context: bool,
+        contexts_per_decision: int = 1,
+        replicates: int = 1,
+        at_most: Mapping[str, int] | None = None,
     ) -> Rows | tuple[Rows, Rows]: ...
 
     def ask(
@@ -213,6 +223,9 @@ class Optimizer(ABC, Generic[Given, Rows, Observed, Advice, Predicted]):
         radius: RoundRadius | None = None,
         context: Given | None = None,
         choose_context: bool = False,
+        contexts_per_decision: int = 1,
+        replicates: int = 1,
+        at_most: Mapping[str, int] | None = None,
     ) -> Rows | tuple[Rows, Rows]:
         r"""Propose the next decisions.
 
@@ -235,10 +248,12 @@ class Optimizer(ABC, Generic[Given, Rows, Observed, Advice, Predicted]):
 
         **Contexts that you can set.** With ``choose_context=True`` the context is
         chosen too, as in a laboratory or a simulator: evaluate in it, and tell it. Such
-        contexts do not count as observed, so the algorithm needs a ``reference``, or
-        the round a ``context_set``. In the initial design they cover their box. After
-        that, the context is the one with the largest uncertainty among those that carry
-        the worst case of the decision.
+        contexts do not count as observed, so the optimizer needs a ``scope``, its
+        algorithm a ``reference``, or the round a ``context_set``. In the initial design
+        they cover the scope, or their box. After that, the context is the one whose
+        outcome most reduces the variance of the value of the decision, given what is
+        pending and the rows before it: see ``choose_contexts``. No pair of a decision
+        and a context is asked twice.
 
         Args:
             q: The number of decisions.
@@ -255,6 +270,12 @@ class Optimizer(ABC, Generic[Given, Rows, Observed, Advice, Predicted]):
             context: This round's context, ``d_c``, with NaN in unknown columns, or its
                 known variables by name; None if nothing is known.
             choose_context: Whether to choose the context as well.
+            contexts_per_decision: In how many contexts each decision is tried, if they
+                are chosen: with ``q=24`` and 4, six decisions.
+            replicates: How often each pair is asked, if contexts are chosen; ``q``
+                counts all of them.
+            at_most: For names of decisions how many values of them one call may use,
+                ``{"solvent": 2}``; ``x1``, ``x2``, ... where they have no names.
 
         Returns:
             Decisions, ``q x d_x`` in the dtype of ``bounds``, or a table of ``q`` rows;
@@ -267,7 +288,8 @@ class Optimizer(ABC, Generic[Given, Rows, Observed, Advice, Predicted]):
                 different rows, or leaves the bounds; both lists; a context set or a
                 context outside the bounds; a value that its variable cannot take; a
                 negative radius; ``choose_context`` together with ``context``, or
-                without any reference.
+                without any reference; more pairs than are left, or more contexts for
+                a decision than there are.
             BotorchTensorDimensionError: A list that is not a matrix of decisions, or a
                 wrong number of context columns.
             UnsupportedError: The algorithm cannot use what is known.
@@ -298,8 +320,23 @@ class Optimizer(ABC, Generic[Given, Rows, Observed, Advice, Predicted]):
             )
         binding = self._rows(actions, "actions")
         listed = self._rows(candidates, "candidates") if binding is None else binding
+        named = self._run.configuration.named
+        names = [f"x{j + 1}" for j in range(self.space.d_x)]
+        plate = Plate.of(
+            q,
+            contexts_per_decision,
+            replicates,
+            at_most,
+            names if named is None else list(named.decisions),
+            choose_context=choose_context,
+        )
         x, chosen = next_decisions(
-            self._run, q, listed, this_round, choose_context=choose_context
+            self._run,
+            q,
+            listed,
+            this_round,
+            choose_context=choose_context,
+            plate=plate,
         )
         self._run.record(
             Ask(x=x, actions=binding, this_round=this_round, chosen_contexts=chosen)

@@ -8,6 +8,7 @@ from typing import final
 from botorch.exceptions.errors import InputDataError
 from torch import Tensor
 
+from botorch_drbo.contexts import ContextSet
 from botorch_drbo.optimizer.configuration import Configuration
 from botorch_drbo.optimizer.events import as_algorithm
 from botorch_drbo.optimizer.optimizer import Optimizer, own_arguments
@@ -70,6 +71,9 @@ class RobustOptimizer(
             ``x + c`` is executed. The model then sees only the sum, which may exceed
             ``bounds`` by the bounds of the context. Tell the intended decision, and
             the error as the context.
+        scope: The contexts that the decision must serve, in place of those that were
+            seen: a ``ContextSet`` with their weights, or ``n x d_c``. None for the
+            contexts seen.
         options: Options of the named recipe.
 
     Raises:
@@ -107,6 +111,7 @@ class RobustOptimizer(
         num_initial: int | None = None,
         initial_design: str = "sobol",
         perturbation: bool = False,
+        scope: ContextSet | Tensor | str | None = None,
         **options: object,
     ) -> None:
         if isinstance(bounds, Space):
@@ -123,6 +128,7 @@ class RobustOptimizer(
             num_initial=num_initial,
             initial_design=initial_design,
             perturbation=perturbation,
+            scope=scope,
         )
         self._use(begun(configuration, journal))
 

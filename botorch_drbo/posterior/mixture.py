@@ -218,6 +218,26 @@ def joint_samples(model: Model, Z: Tensor, num: int) -> Tensor:
         return (mean.unsqueeze(-2) + noise @ roots.mT).reshape(-1, len(Z))
 
 
+def joint_covariance(model: Model, Z: Tensor) -> tuple[Tensor, Tensor]:
+    """The covariance of all rows ``r x d`` by each model, and the noise of an outcome.
+
+    Shapes: returns ``S x r x r`` and ``S x r``.
+    """
+    with torch.no_grad():
+        found = []
+        for noisy in (False, True):
+            posterior = model.posterior(Z, observation_noise=noisy)
+            normal = _normal(posterior)
+            found.append(
+                _sampled(posterior, _NUM_SAMPLES).mT.cov()
+                if normal is None
+                else normal.covariance_matrix
+            )
+        S, with_noise = (each.reshape(-1, len(Z), len(Z)) for each in found)
+        noise = (with_noise - S).diagonal(dim1=-2, dim2=-1).clamp_min(0.0)
+        return S, noise
+
+
 def _normal(posterior: Posterior) -> MultivariateNormal | None:
     """The distribution of a posterior if it is Gaussian, else None."""
     normal = getattr(posterior, "distribution", None)

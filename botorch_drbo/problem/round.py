@@ -315,17 +315,7 @@ class Round:
         if isinstance(self.radius, Mapping):
             in_widths(self.radius, space)  # refuses what is no column of contexts
         if contexts is not None:
-            if contexts.dim != space.d_c:
-                raise BotorchTensorDimensionError(
-                    f"`context_set` has {contexts.dim} context columns, "
-                    f"`context_bounds` has {space.d_c}."
-                )
-            given = contexts.points.to(box.device)
-            check_inside(given, box, "context_set", "context_bounds")
-            check_values(given, box, space.context_values, "context_set")
-            points = space.snap_contexts(given.to(box).clamp(*box))
-            if given.dtype != box.dtype or not torch.equal(points, given):
-                contexts = ContextSet(points, contexts.weights.to(box))
+            contexts = contexts_within(contexts, space, "context_set")
         if self.known_context is not None:
             if len(self.known_context) != space.d_c:
                 raise BotorchTensorDimensionError(
@@ -340,6 +330,23 @@ class Round:
             snapped = space.snap_contexts(known.to(box).clamp(*box))
             known = torch.where(known.isnan(), known.to(box), snapped)
         return replace(self, context_set=contexts, known_context=known)
+
+
+def contexts_within(contexts: ContextSet, space: SearchSpace, name: str) -> ContextSet:
+    """The same in the dtype and on the device of a space, which must hold it."""
+    box = space.context_bounds
+    if contexts.dim != space.d_c:
+        raise BotorchTensorDimensionError(
+            f"`{name}` has {contexts.dim} context columns, `context_bounds` has "
+            f"{space.d_c}."
+        )
+    given = contexts.points.to(box.device)
+    check_inside(given, box, name, "context_bounds")
+    check_values(given, box, space.context_values, name)
+    points = space.snap_contexts(given.to(box).clamp(*box))
+    if given.dtype == box.dtype and torch.equal(points, given):
+        return contexts
+    return ContextSet(points, contexts.weights.to(box))
 
 
 def _one_context(context: Tensor) -> Tensor:

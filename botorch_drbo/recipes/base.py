@@ -89,7 +89,9 @@ class Judge(Protocol):
         """Recommend ``d_x`` by models that are fitted."""
 
     @abstractmethod
-    def hard_contexts(self, state: FittedState, x: Tensor) -> Tensor:
+    def informative_contexts(
+        self, state: FittedState, x: Tensor, pending: Tensor, taken: Tensor
+    ) -> Tensor:
         """Choose a context for each decision, ``q x d_x`` to ``q x d_c``."""
 
 
@@ -335,21 +337,28 @@ class Recipe(ABC):
         space: SearchSpace,
         x: Tensor,
         *,
+        pending: Tensor | None = None,
         seed: int = 0,
         this_round: Round | None = None,
     ) -> Tensor:
         r"""Choose where a laboratory should evaluate decisions.
 
-        .. math:: \arg\max_c \{ \sigma(x, c) : q_c(x) > 0 \}
+        .. math:: \arg\max_c \frac{(w^\top S\, e_c)^2}{S_{cc} + \sigma_n^2}
 
-        with ``q`` the worst case, over the distributions of the recipe's
-        recommendations, of the pessimistic outcome :math:`\mu - 1.5\, \sigma`. This is
-        where the decision may do worst and the uncertainty is largest.
+        with ``S`` the posterior covariance of the outcomes of the decision over
+        contexts, conditioned on the pairs that are pending and on the rows before it,
+        and ``w`` the weights of the contexts in the worst case, over the distributions
+        of the recipe's recommendations, of the pessimistic outcome
+        :math:`\mu - 1.5\, \sigma`. It is the context whose outcome most reduces the
+        variance of the value of the decision [Williams2000integrated]_. No pair is
+        chosen twice.
 
         Args:
             history: What has been observed, to be maximised.
             space: The boxes of decisions and contexts.
             x: Decisions, ``q x d_x``.
+            pending: Decisions and contexts whose outcomes are still out,
+                ``p x (d_x + d_c)``.
             seed: Determines all random draws.
             this_round: What is known about this round only; None for nothing.
 
@@ -357,19 +366,26 @@ class Recipe(ABC):
             A context for each decision, ``q x d_c``.
 
         Raises:
-            InputDataError: There is no outcome yet, or no reference distribution.
+            InputDataError: There is no outcome yet, no reference distribution, or no
+                context left in which a decision is not pending.
             BotorchTensorDimensionError: History, round and space do not fit.
             UnsupportedError: The recipe models the decision alone.
         """
         self.check_uses_contexts("choose_context")
         recipe, state = self._begin(history, space, seed, this_round, decides=True)
-        return recipe.chosen_contexts(state, x)
+        pairs = space.joint_bounds[:0] if pending is None else pending
+        return recipe.chosen_contexts(state, x, pairs, pairs)
 
-    def chosen_contexts(self, state: FittedState, x: Tensor) -> Tensor:
-        """``choose_contexts`` in a state that ``given`` has returned."""
+    def chosen_contexts(
+        self, state: FittedState, x: Tensor, pending: Tensor, taken: Tensor
+    ) -> Tensor:
+        """``choose_contexts`` in a state that ``given`` has returned.
+
+        Shapes: ``pending``, ``taken``: pairs ``... x (d_x + d_c)``.
+        """
         self.check_has_outcomes(state.history)
         with isolated_rng(state.seed, state.space.bounds.device):
-            chosen = self.judge.hard_contexts(state, x)
+            chosen = self.judge.informative_contexts(state, x, pending, taken)
         return chosen.clamp(*state.space.context_bounds)
 
     def fitted_model(

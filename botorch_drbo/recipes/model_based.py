@@ -44,17 +44,13 @@ from botorch_drbo.recommendation.best_decision import (
     incumbents,
     warn_of_the_surest,
 )
+from botorch_drbo.recommendation.chosen_contexts import chosen_contexts
 from botorch_drbo.recommendation.price import GiveUp, check_give_up, price_of
 from botorch_drbo.recommendation.price_curve import PriceCurve, price_curve
 from botorch_drbo.recommendation.promise import Promise
 from botorch_drbo.recommendation.recommendation import Recommendation
 from botorch_drbo.recommendation.stability import against_rivals, profile, rivals_of
-from botorch_drbo.recommendation.worst_case import (
-    chosen_context,
-    mean_at,
-    worlds_of,
-    worst_case,
-)
+from botorch_drbo.recommendation.worst_case import mean_at, worlds_of, worst_case
 from botorch_drbo.sampling import isolated_rng
 from botorch_drbo.search.candidates import (
     Plate,
@@ -602,9 +598,11 @@ class ModelBasedRecipe(Recipe):
         chance = self._chance(constraints, fitted)
         return self._best(fitted, self.decided_problem(fitted), chance, None).found[0]
 
-    def hard_contexts(self, state: FittedState, x: Tensor) -> Tensor:
-        r"""Choose where each decision, ``q x d_x``, may do worst, ``q x d_c``."""
+    def informative_contexts(
+        self, state: FittedState, x: Tensor, pending: Tensor, taken: Tensor
+    ) -> Tensor:
+        r"""Choose where the outcome of each decision, ``q x d_x``, teaches most."""
         model = state.model(self.judging_surrogate())
         problem = self.worst_case_problem(self._round_of(model, state))
-        rows = [chosen_context(problem, model, row, seed=state.seed) for row in x]
-        return state.space.with_known(torch.stack(rows))
+        chosen = chosen_contexts(problem, model, x, pending, taken, seed=state.seed)
+        return state.space.with_known(chosen)

@@ -237,27 +237,6 @@ def _view(model: Model, x: Tensor) -> View:
     return marginal_posterior(model, range(len(x))).over(x.detach().unsqueeze(0))
 
 
-_PESSIMISM = 1.5  # deviations below the mean, by which a context is chosen
-_CARRIES = 1e-6  # less mass in a worst case is a rounding error
-
-
-def chosen_context(
-    problem: WorstCaseProblem, model: Model, x: Tensor, *, seed: int
-) -> Tensor:
-    """The context where a decision may hurt most and least is known."""
-    least, moments = torch.finfo(x.dtype).tiny, moments_at(model, x)
-
-    def pessimistic(contexts: Tensor) -> Tensor:
-        mean, variance = moments(contexts)
-        return mean - _PESSIMISM * variance.clamp_min(least).sqrt()
-
-    contexts, robust = worst_case(problem, pessimistic, seed=seed)
-    points = contexts.points[robust.weights > _CARRIES]
-    with torch.no_grad():
-        variance = moments(points)[1]
-    return points[variance.argmax()]
-
-
 class WorldValue(NamedTuple):
     """A distribution that was named, and what is expected there."""
 

@@ -43,6 +43,7 @@ OPTIONS = {
     "surrogate": ('"matern"', ["--surrogate", "matern"]),
     "feasibility": ("0.6", ["--feasibility", "0.6"]),
     "half_life": ("2", ["--half-life", "2"]),
+    "scope": ('"list.csv"', ["--scope", "list.csv"]),
     "radius": ("{temp = 12}", ["--radius", "temp=12"]),
     "against": ('"temp=2"', ["--against", "temp=2"]),
     "give_up": ('"20%"', ["--give-up", "20%"]),
@@ -85,6 +86,9 @@ def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]
     for name in ("ask", "recommend", "check", "compare", "predict"):
         monkeypatch.setattr(NamedOptimizer, name, recorder(name))
     monkeypatch.setattr(actions, "write_report", recorder("write_report"))
+
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "list.csv").write_text("temp,weight\n20,1\n30,3\n")
 
     def ask(command: str, keys: list[str], words: list[str]) -> str:
         data = tmp_path / "data.csv"

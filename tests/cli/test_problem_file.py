@@ -160,7 +160,7 @@ def test_init_asks_in_a_terminal(data: Path, monkeypatch: pytest.MonkeyPatch) ->
         def isatty() -> bool:
             return True
 
-    answers = iter(["runoff", "rain, soil"])
+    answers = iter(["runoff", "rain, soil", "no"])
     monkeypatch.setattr(init_module.sys, "stdin", Terminal)
     monkeypatch.setattr(
         init_module.typer, "prompt", lambda *words, **options: next(answers)

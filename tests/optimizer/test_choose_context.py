@@ -55,15 +55,24 @@ def test_the_context_is_where_the_worst_case_may_lie() -> None:
     assert c.item() == pytest.approx(WORLD.points[low.argmin()].item())
 
 
-def test_of_several_the_least_known_is_chosen() -> None:
+def test_of_several_the_one_that_teaches_most_is_chosen() -> None:
     opt = make("erbo")  # the whole reference carries the worst case
     play(opt, 5)
-    x, c = opt.ask(2, choose_context=True)
-    assert c.shape == (2, 1)
-    for row, chosen in zip(x, c, strict=True):
-        joint = torch.cat([row.expand(9, -1), WORLD.points], -1)
-        variance = opt.model.posterior(joint).variance
-        assert chosen.item() == WORLD.points[variance.argmax()].item()
+    known: list[Tensor] = []
+    for _ in range(2):  # the second one knows that the first is pending
+        model = opt.model
+        x, c = opt.ask(choose_context=True)
+        joint = torch.cat([x.expand(9, -1), WORLD.points], -1)
+        model.posterior(joint)  # BoTorch conditions a model that was used
+        left = []
+        for row in joint:  # what the mean is uncertain by, if this one is told
+            told = torch.stack([*known, row])
+            more = model.condition_on_observations(
+                told, torch.zeros(len(told), 1).to(told)
+            )
+            left.append(more.posterior(joint).covariance_matrix.mean())
+        assert c.item() == WORLD.points[torch.stack(left).argmin()].item()
+        known.append(torch.cat([x, c], dim=-1)[0])
 
 
 def test_chosen_contexts_are_not_the_worlds() -> None:
