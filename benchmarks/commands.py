@@ -336,6 +336,19 @@ def claims(options: argparse.Namespace) -> int:
     )
 
 
+def scope(options: argparse.Namespace) -> int:
+    from benchmarks.experiments.scope.play import play
+
+    out = RESULTS / "scope" if options.out is None else options.out
+    work = LOCAL / "scope" if options.work is None else options.work
+    return play(
+        work=work,
+        out=writable(out, folder=True),
+        workers=options.workers,
+        report_only=options.report,
+    )
+
+
 def price(options: argparse.Namespace) -> int:
     from benchmarks.experiments.price.play import play
 

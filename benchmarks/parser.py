@@ -381,14 +381,22 @@ def make_parser() -> argparse.ArgumentParser:
     )
     price.set_defaults(command=commands.price)
     price.add_argument("--parts", nargs="+", default=[], help="what is played (all)")
-    price.add_argument(
-        "--work", type=Path, help="folder of the blocks (results-local/price)"
+
+    scope = kinds.add_parser(
+        "scope",
+        help="which trials serve a list of contexts: claims written down before the "
+        "runs; the same command goes on with what a killed one has left",
     )
-    price.add_argument("--out", type=Path, help="folder of the table and the report")
-    price.add_argument(
-        "--report", action="store_true", help="play nothing, report on the table"
-    )
-    _add_workers(price)
+    scope.set_defaults(command=commands.scope)
+    for study in (price, scope):
+        study.add_argument(
+            "--work", type=Path, help="folder of the blocks (in results-local)"
+        )
+        study.add_argument("--out", type=Path, help="folder of table and report")
+        study.add_argument(
+            "--report", action="store_true", help="play nothing, report on the table"
+        )
+        _add_workers(study)
 
     show = kinds.add_parser("list", help="the problems, algorithms and configs")
     show.set_defaults(command=commands.show_names)

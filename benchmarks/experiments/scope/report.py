@@ -1,0 +1,100 @@
+"""The claims on scopes, tested, and the page."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pandas as pd
+
+from benchmarks.experiments.price.report import Mean, mean_of
+from benchmarks.run.statistics import holm
+
+_BLOCK = ["case", "seed"]
+_CVAR = "integral, CVaR within 10%"
+
+
+def by_block(rows: pd.DataFrame, told: int, measure: str) -> Any:
+    """A measure of each row of the experiment, a line for each block."""
+    now: Any = rows[rows["told"] == told]
+    return now.set_index([*_BLOCK, "row"])[measure].unstack("row").dropna()
+
+
+def of_cases(rows: pd.DataFrame, measure: str) -> Any:
+    """The mean of a measure over the seeds of each case, at the end."""
+    return by_block(rows, 48, measure).groupby("case").mean()
+
+
+def statistics(rows: pd.DataFrame) -> dict[str, Mean]:
+    """What is to be positive, of each claim."""
+    mean_36 = by_block(rows, 36, "mean")
+    mean, worst = (by_block(rows, 48, name) for name in ("mean", "worst_fifth"))
+    better = max(("one context", "panel"), key=lambda row: float(mean[row].mean()))
+    return {
+        "E": mean_of(mean_36["erbo"] - mean_36["chance"]),
+        "F1": mean_of(worst["erbo"] - worst["one context"] - 8.0),
+        "F2": mean_of(worst["erbo"] - worst["panel"] - 8.0),
+        "F3": mean_of(mean["erbo"] - mean[better] + 1.0),
+        "G, worst fifth": mean_of(worst[_CVAR] - worst["integral"]),
+        "G, mean": mean_of(mean[_CVAR] - mean["integral"] + 2.0),
+    }
+
+
+def advice(rows: pd.DataFrame) -> dict[str, Mean]:
+    """What decides the advice of the page."""
+    mean, worst = by_block(rows, 36, "mean"), by_block(rows, 48, "worst_fifth")
+    four = worst["integral, four each"] - worst["integral"]
+    return {
+        "*integral* less *erbo*, mean at 36": mean_of(mean["integral"] - mean["erbo"]),
+        "*four each* less *integral*, worst fifth at 48": mean_of(four),
+    }
+
+
+def make_report(rows: pd.DataFrame) -> str:
+    """The page of the results."""
+    found = statistics(rows)
+    corrected = holm([one.p for one in found.values()])
+    text = [_HEAD, "| claim | its statistic | p | after Holm | blocks | |"]
+    text.append("|---|---:|---:|---:|---:|---|")
+    for (name, one), p in zip(found.items(), corrected, strict=True):
+        verdict = "holds" if p < 0.05 else "not decided" if one.mean > 0 else "does not"
+        text.append(
+            f"| {name} | {one} | {one.p:.2g} | {p:.2g} | {one.blocks} | {verdict} |"
+        )
+    text.append("\nWhat decides the advice:\n")
+    text += [f"- {name}: {one}, p {one.p:.2g}" for name, one in advice(rows).items()]
+    for told in sorted(rows["told"].unique()):
+        text.append(f"\n## After {told} trials\n")
+        text.append("| row | mean | worst fifth | hardest third |")
+        text.append("|---|---:|---:|---:|")
+        tables = [by_block(rows, told, m) for m in _MEASURES]
+        for row in tables[0].columns:
+            cells = [str(mean_of(table[row])).lstrip("+") for table in tables]
+            text.append(f"| {row} | {' | '.join(cells)} |")
+    text.append("\n## By case, after 48 trials: mean, worst fifth\n")
+    mean, worst = (of_cases(rows, m) for m in _MEASURES[:2])
+    text.append(f"| case | {' | '.join(mean.columns)} |")
+    text.append("|---|" + "---:|" * len(mean.columns))
+    for case in mean.index:
+        pairs = zip(mean.loc[case], worst.loc[case], strict=True)
+        text.append(
+            f"| {case} | " + " | ".join(f"{a:.1f}, {b:.1f}" for a, b in pairs) + " |"
+        )
+    commits = ", ".join(sorted(rows["commit"].unique()))
+    text.append(f"\nMade at commit {commits}.\n")
+    return "\n".join(text)
+
+
+_MEASURES = ("mean", "worst_fifth", "hardest_third")
+
+_HEAD = """# Which trials serve a list
+
+`python -m benchmarks scope`. Cases, rows, judgement and claims were written down before
+any run: `benchmarks/experiments/scope/claims.md`. Outcomes are between 0 and 100; mean
+± error over seeds (± over the cases). A statistic is positive where its claim is right;
+p is of the one-sided sign-flip test of that mean.
+
+- E: choosing contexts (*erbo*) has a better mean at 36 than meeting them by chance.
+- F1, F2: its worst fifth at 48 is 8 above that of *one context*, of *panel*.
+- F3: it loses at most 1 of the mean to the better of these two.
+- G: deciding by CVaR within 10% lifts the worst fifth, and loses at most 2 of the mean.
+"""
