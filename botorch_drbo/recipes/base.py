@@ -49,6 +49,8 @@ from botorch_drbo.surrogate.by_name import DEFAULT_SURROGATE
 _TAKE_CATEGORIES = (
     "dro",
     "wdrbo_exact",
+    "mean_shift",
+    "contamination",
     "erbo",
     "edrbo",
     "ts_erbo",
