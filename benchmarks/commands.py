@@ -45,6 +45,7 @@ SPEED = {
     "iterations": "iteration_speed.md",
     "kernels": "kernel_speed.md",
     "approximations": "approximations.md",
+    "goals": "goals.md",
     "gpu": "gpu_speed.md",
 }
 
@@ -194,6 +195,8 @@ def speed(options: argparse.Namespace) -> int:
         from benchmarks.speed.approximations import run_approximations as run
     elif options.name == "gpu":
         from benchmarks.speed.gpu import run_gpu_speed as run
+    elif options.name == "goals":
+        from benchmarks.speed.goals import run_goals as run
     elif options.name == "rows":
         from benchmarks.speed.rows import run_row_speed
 

@@ -110,7 +110,8 @@ def make_parser() -> argparse.ArgumentParser:
         "paper's way; selection: choosing from a list by variance; surrogates: an ask "
         "with each of them; rows: thousands of outcomes; iterations: a whole iteration "
         "of every recipe; kernels: the posterior by kernel; approximations: "
-        "what cheaper rankings and residuals lose; gpu: a GPU beside the processor",
+        "what cheaper rankings and residuals lose; goals: what answers "
+        "cost beside other ways, and should; gpu: a GPU beside the processor",
     )
     speed.add_argument("--out", type=Path, help="report file (in results/)")
     speed.add_argument(

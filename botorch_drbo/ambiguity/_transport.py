@@ -346,11 +346,15 @@ def assignment_at_infinity(f: Tensor, cost: Tensor) -> Assignment:
     """The cut for large ``lambda``: the lowest score among the nearest candidates."""
     # For lambda large: the nearest candidate, of equal ones that of the lowest score.
     nearest = cost <= cost.amin(-1, keepdim=True)  # n x m
-    target = nearest.byte().argmax(-1).repeat(len(f), 1)
-    tied = nearest.sum(-1) > 1
-    row, atom = tied.expand(len(f), -1).nonzero(as_tuple=True)
-    masked = torch.zeros_like(cost).masked_fill_(~nearest, torch.inf)
-    target[row, atom] = cheapest_target(f, masked, f.new_ones(len(row)), row, atom)
+    first = nearest.byte().argmax(-1, keepdim=True)
+    target = first.squeeze(-1).repeat(len(f), 1)
+    # To look for a second one is much faster than to count them.
+    others = nearest.scatter(-1, first, False)
+    tied = others.any(-1).nonzero().squeeze(-1)
+    masked = torch.zeros_like(cost[tied]).masked_fill_(~nearest[tied], torch.inf)
+    row, atom = torch.ones_like(target[:, tied]).nonzero(as_tuple=True)
+    ones = f.new_ones(len(row))
+    target[row, tied[atom]] = cheapest_target(f, masked, ones, row, atom)
     return _assignment(f, cost, target)
 
 

@@ -525,6 +525,7 @@ def report(
         limits=problem.description.limits,
         rounded=rounding_of(problem.file, problem.space),
         lines=problem.lines,
+        progress=sys.stderr.isatty(),
     )
     answer(
         {"report": str(path)},

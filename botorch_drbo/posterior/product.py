@@ -457,7 +457,8 @@ class _InterpolatedMoments(LocalMoments):
 # so that a decision's value does not depend on the others in its batch.
 _MIN_CONTEXTS = 48
 _MIN_PAIRS = 2000
-_MAX_SHARE = 0.5  # of the contexts: a larger skeleton does not pay
+# Of the contexts, and at all: a larger skeleton does not pay, but takes long to find.
+_MAX_SHARE, _MAX_SIZE = 0.5, 1024
 _TOLERANCE = {torch.double: 1e-11, torch.float: 1e-5}
 _OF_INDUCING_POINTS = 1e-9  # what these leave out is far more
 _TEMPORARIES = 12  # of m x t, in the integral of one decision
@@ -531,7 +532,7 @@ class ProductPosterior(MarginalPosterior):
         if n < _MIN_CONTEXTS or n * columns < _MIN_PAIRS:
             return view_of_every_context(self.factors, contexts)
         transformed, _ = self.factors.contexts_inside(contexts)
-        max_size = int(_MAX_SHARE * n)
+        max_size = min(int(_MAX_SHARE * n), _MAX_SIZE)
         # One matrix n x r stays; and a block has some temporaries of both widths.
         max_size = min(max_size, self.memory_budget // (32 * n))
         skeleton = find_skeleton(

@@ -74,8 +74,9 @@ FEW_POINTS = 256
 """Inducing points by which decisions are ranked ..."""
 MANY_ROWS = 512
 """... where there are so many outcomes."""
-FEW_NEAR = 64
-"""Decisions near the first row of a plate among which the others are looked for."""
+FEW_NEAR, LEAST_FAR = 64, 256
+"""Decisions near the first row of a plate, and at least so many anywhere, among which
+the others are looked for."""
 
 
 def with_few_points(state: FittedRound) -> FittedRound | None:
@@ -432,7 +433,8 @@ class ModelBasedRecipe(Recipe):
                     x = best_apart(acqf, *found, pending, failed, space, seed, num)
                     if q > 1 and self.conditions_in_place and plate is None:
                         near = nearby(x[0], failed, space, seed, FEW_NEAR)
-                        others = torch.cat([near, everywhere(space, seed, num)])
+                        far = everywhere(space, seed, max(num, LEAST_FAR))
+                        others = torch.cat([near, far])
                         ranks = acqf if rough is None else rough
                         plate = Plate(ranks, found[0], others)
             chosen.append(x)

@@ -37,7 +37,7 @@ from botorch_drbo.recommendation.price import (
 )
 from botorch_drbo.recommendation.worst_case import mean_at, moments_at, worst_case
 from botorch_drbo.search.candidates import best_of_many, score
-from botorch_drbo.search.maximise import Effort, maximise
+from botorch_drbo.search.maximise import Effort, maximise, with_neighbours
 from botorch_drbo.search.mixed_search import climb
 from botorch_drbo.search.starts import InUnitCube, hills
 
@@ -264,6 +264,18 @@ def _climbed(
 
 _MAX_ROUNDS = 5  # of a search for a decision and for the contexts that hurt it
 _GAIN = 1e-4  # of the range of the outcome: a lower worst case is not worth a round
+_FEW = 4  # maxima that are climbed again in the next round
+
+
+class Best(NamedTuple):
+    """A decision, ``d_x``, and what is known of it."""
+
+    x: Tensor
+    value: Tensor
+    # The robust probability of being feasible; None without constraints.
+    probability: float | None = None
+    # Where ascents ended, ``r x d_x``; None of a list and with constraints on outcomes.
+    maxima: Tensor | None = None
 
 
 def best_by(
@@ -273,43 +285,54 @@ def best_by(
     candidates: Tensor | None,
     effort: Effort,
     limit: PriceLimit | None = None,
-) -> tuple[Tensor, Tensor, float | None]:
+    near: Tensor | None = None,
+) -> Best:
     """The best decision for a function, among those within a price.
 
-    Shapes: ``acqf``: ``b x 1 x d_x``, ``candidates``: ``m x d_x``.
+    Shapes: ``acqf``: ``b x 1 x d_x``, ``candidates``: ``m x d_x``, ``near``: the maxima
+    of a similar function, ``r x d_x``, from which it is climbed.
     """
     space = state.space
+    if near is not None:
+        best = score(acqf, near).topk(min(_FEW, len(near))).indices
+        near = with_neighbours(near[best], space, effort.seed)
     # A list is evaluated, not searched.
     if candidates is not None:
         candidates = candidates if limit is None else limit.rows
         if chance is not None:
-            return best_feasible(acqf, chance, space, candidates, None)
+            return Best(*best_feasible(acqf, chance, space, candidates, None))
         values = score(acqf, candidates)
-        return candidates[values.argmax()], values.max(), None
+        return Best(candidates[values.argmax()], values.max())
     if limit is not None:
         rows, within = limit.rows, limit.within(space)
         if chance is not None:
-            return best_feasible(acqf, chance, within, rows, effort)
+            return Best(*best_feasible(acqf, chance, within, rows, effort))
+        if near is not None:
+            known = best_of_many(acqf, rows).unsqueeze(0)
+            rows = torch.cat([known, near[limit.allows(near)]])
         ends = _climbed(acqf, within, rows, score(acqf, rows), effort)
-        rows = torch.cat([rows, ends[limit.allows(ends)]])
+        ends = ends[limit.allows(ends)]
+        rows = torch.cat([rows, ends])
         values = score(acqf, rows)
-        return rows[values.argmax()], values.max(), None
+        best = rows[values.argmax()]
+        maxima = torch.cat([best.unsqueeze(0), ends])
+        return Best(best, values.max(), maxima=maxima)
     # Rounding may have put what was told a little outside of the bounds.
     tried = state.history.X.unique(dim=0).clamp(space.bounds[0], space.bounds[1])
     tried = tried[feasible(space, tried)]
     if chance is not None:
         rows = torch.cat([tried, sample(space, effort.raw_samples, effort.seed)])
-        return best_feasible(acqf, chance, space, rows, effort)
+        return Best(*best_feasible(acqf, chance, space, rows, effort))
     # The best tried so far is a start too: the answer is not worse than it. Of more
     # than 64 it is the best of those that come first in the ranking.
     start = None
     if len(tried):
         start = best_of_many(acqf, tried).reshape(1, 1, -1)
-    maxima, values = maximise(acqf, space, effort, start)
+    maxima, values = maximise(acqf, space, effort, start, near=near)
     # The search ran in the unit cube: the way back rounds.
     maxima = maxima.clamp(space.bounds[0], space.bounds[1])
     best = values.argmax()
-    return maxima[best], values[best], None
+    return Best(maxima[best], values[best], maxima=maxima)
 
 
 def incumbents(
@@ -350,12 +373,16 @@ def best_worst_case(
     # maximum of a minimum over infinitely many contexts. Solve it for a list of
     # contexts, find the worst ones for that solution, add them, and solve again.
     contexts, ball = problem.on_a_full_list(state.seed)
+    near = None
     for _ in range(_MAX_ROUNDS):
         objective = UncertaintyObjective(ball)
         acqf = DistributionallyRobustUCB(state.model, 0.0, contexts, objective)
         # Restricted problem: its value is an upper bound, since contexts are missing
         # from the minimum.
-        x, value, reached = best_by(acqf, state, chance, candidates, effort, limit)
+        # The next one is hardly lower: it is climbed from the last maxima.
+        x, value, reached, near = best_by(
+            acqf, state, chance, candidates, effort, limit, near
+        )
         mean = mean_at(state.model, x)
         with torch.no_grad():
             values = mean(contexts.points)
@@ -410,7 +437,8 @@ def decided(
         reached = None
         if best is None:
             expectation = expectation_of(state, problem.contexts)
-            best, _, reached = best_by(expectation, state, chance, candidates, effort)
+            found = best_by(expectation, state, chance, candidates, effort)
+            best, reached = found.x, found.probability
         # Where nothing is feasible the surest decision is the answer, at any price.
         if chance is None or reached is None or reached >= chance.level:
             limit = PriceLimit.of(
@@ -422,10 +450,10 @@ def decided(
         objective = WorstRegret(problem.family, best_in_each)
         acqf = DistributionallyRobustUCB(state.model, 0.0, problem.contexts, objective)
         found = best_by(acqf, state, chance, candidates, effort, limit)
-        return Decided((*found, None), limit, best_in_each)
+        return Decided((*found[:3], None), limit, best_in_each)
     if own_objective is not None:
         found = best_by(own_objective(state), state, chance, candidates, effort, limit)
-        return Decided((*found, None), limit)
+        return Decided((*found[:3], None), limit)
     return Decided(
         best_worst_case(state, problem, chance, candidates, effort, limit), limit
     )

@@ -170,4 +170,9 @@ def _listed(problem: WorstCaseProblem, found: ContextSet, seed: int) -> ContextS
     others = full.points[~held]
     others = others[:: -(-len(others) // _MOST_OTHERS) or 1]
     seen = with_unlisted(ContextSet(points, weights), others)
-    return with_unlisted(seen, found.points[found.weights > 0.0])
+    # A worst distribution leaves most of the weight of many contexts where it is: those
+    # that have the most are where the rest has gone.
+    most = min(_MOST_SEEN + _MOST_OTHERS, found.num_points)
+    worst = found.weights.topk(most).indices.sort().values
+    worst = worst[found.weights[worst] > 0.0]
+    return with_unlisted(seen, found.points[worst])

@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from botorch_drbo.adversaries import WorstCaseProblem
-from botorch_drbo.adversaries.base import listed
+from botorch_drbo.adversaries.base import listed, with_unlisted
 from botorch_drbo.ambiguity import AmbiguitySet
 from botorch_drbo.ambiguity.base import check_has_radius
 from botorch_drbo.calibrate import robustness_profile
@@ -190,11 +190,11 @@ def against_rivals(
     ball = problem.ball(found.points)
     if not ball.has_radius or ball.radius.item() == 0.0:
         return None
-    points, weights = found.points, found.weights
     if problem.box is not None and not problem.fills_box:
         sample = listed(problem, seed)[problem.contexts.num_points :]
-        points = torch.cat([points, sample])
-        weights, ball = pad(weights, (0, len(sample))), problem.ball(points)
+        found = with_unlisted(found, sample)
+        ball = problem.ball(found.points)
+    points, weights = found.points, found.weights
     d = x.shape[-1] + points.shape[-1]
     columns = range(x.shape[-1], d)
     with torch.no_grad():

@@ -93,6 +93,8 @@ MULTIPLES = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0)
 """Of the recipe's radius, at which the worst case is found."""
 SHARES = (0.0, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5)
 """Of the weight that another context takes, where a recipe has no radius."""
+STEPS = 6
+"""After which a report says that one more is done."""
 _Found = TypeVar("_Found")
 Rounded: TypeAlias = "Callable[[pd.DataFrame, pd.DataFrame], pd.DataFrame]"
 
@@ -148,8 +150,9 @@ class Findings:
         limits: Sequence[str] = (),
         rounded: Rounded | None = None,
         lines: Sequence[int] | None = None,
+        done: Callable[[], None] = lambda: None,
     ) -> Findings:
-        """Ask an optimizer; nothing is recorded."""
+        """Ask an optimizer; nothing is recorded. ``done`` is called after each step."""
         if not isinstance(optimizer, NamedOptimizer):
             raise InputDataError(
                 f"A report needs a NamedOptimizer, got {type(optimizer).__name__}: it "
@@ -157,6 +160,7 @@ class Findings:
             )
         tensors = optimizer.tensors
         found = tensors.recommend(context_set=context_set, radius=radius, level=level)
+        done()
         model, space = tensors.model, optimizer.space
         has_weight = found.context_set.weights > 0
         reference = ContextSet(
@@ -175,6 +179,7 @@ class Findings:
             )
             for column in range(space.d_x)
         ]
+        done()
         own = found.radius or 0.0
         steps = MULTIPLES if own > 0.0 else SHARES
         # Total variation counts weight twice: where it leaves and where it goes.
@@ -189,10 +194,12 @@ class Findings:
                 radius=radius if own > 0.0 else None,
             )
         )
+        done()
         best = NamedRecommendation.of(found, optimizer.named_space)
         if lines is not None and best.model_check is not None:
             best = replace(best, model_check=best.model_check.by_lines(lines))
         proposed = _result_or_reason(lambda: optimizer.preview(q, **given))
+        done()
         if rounded is not None:
             best = with_words(best, rounded)
             if not isinstance(proposed, str):
@@ -200,6 +207,9 @@ class Findings:
         options = optimizer.algorithm.options
         insured = any(options.get(name) for name in ("against", "give_up"))
         curve = optimizer.price_curve(**given, level=level) if insured else None
+        done()
+        by_context = _result_or_reason(lambda: policies(optimizer, reference, **given))
+        done()
         return cls(
             curve=curve,
             optimizer=optimizer,
@@ -207,7 +217,7 @@ class Findings:
             profile=profile,
             steps=steps,
             radius=own,
-            policies=_result_or_reason(lambda: policies(optimizer, reference, **given)),
+            policies=by_context,
             slices=slices if tensors.maximize else [s.mirrored() for s in slices],
             importance=importance(model, space, reference),
             next_decisions=proposed,

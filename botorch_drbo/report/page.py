@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from importlib.resources import files
 from pathlib import Path
 from string import Template
@@ -12,9 +13,10 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from botorch_drbo._validation import check_new_file
+from botorch_drbo._validation import check_flag, check_new_file
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.optimizer import NamedOptimizer
+from botorch_drbo.optimizer.evaluations import shown_progress
 from botorch_drbo.plotting.model import plot_policy
 from botorch_drbo.plotting.robustness import plot_robustness_profile
 from botorch_drbo.problem.round import RoundRadius
@@ -32,7 +34,7 @@ from botorch_drbo.report.evidence import (
     importance_section,
     model_section,
 )
-from botorch_drbo.report.findings import Findings, Rounded
+from botorch_drbo.report.findings import STEPS, Findings, Rounded
 from botorch_drbo.report.markup import Markup, figure, joined, paragraphs, table, tag
 from botorch_drbo.space import Category
 
@@ -212,6 +214,7 @@ def write_report(
     limits: Sequence[str] = (),
     rounded: Rounded | None = None,
     lines: Sequence[int] | None = None,
+    progress: bool = False,
 ) -> None:
     r"""Write one HTML page with the decision, its intervals, and checks of the model.
 
@@ -233,6 +236,7 @@ def write_report(
             strings. None for four significant digits.
         lines: The line of each trial in the source, by its number. Rows are then named
             by their lines, otherwise by the numbers of the trials.
+        progress: Whether to show a bar; needs ``rich``.
 
     Raises:
         InputDataError: There is no outcome yet, the optimizer has no named variables,
@@ -256,17 +260,20 @@ def write_report(
     """
     file = Path(path)
     check_new_file(file, "path")
-    found = Findings.of(
-        optimizer,
-        context_set=context_set,
-        radius=radius,
-        level=level,
-        q=q,
-        source=source,
-        limits=limits,
-        rounded=rounded,
-        lines=lines,
-    )
+    check_flag(progress, "progress")
+    with shown_progress(progress, STEPS, "report") as bar:
+        found = Findings.of(
+            optimizer,
+            context_set=context_set,
+            radius=radius,
+            level=level,
+            q=q,
+            source=source,
+            limits=limits,
+            rounded=rounded,
+            lines=lines,
+            done=partial(bar.advance, failed=False),
+        )
     file.write_text(page(found), encoding="utf-8")
 
 

@@ -21,6 +21,7 @@ from botorch_drbo.search.starts import InUnitCube, hills, hilltops
 
 _LAST_STARTS = 2  # of what a rough function found
 _FEW_STARTS, _FEW_ITERATIONS = 4, 8  # of ascents within a plate
+_BESIDE = 0.05  # half of a neighbourhood, in sides of the box
 
 
 @dataclass(frozen=True)
@@ -53,19 +54,25 @@ def maximise(
     effort: Effort,
     start: Tensor | None = None,
     rough: AcquisitionFunction | None = None,
+    near: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """Maximise from several starts.
+    """Maximise from several starts, those that are ``near`` if there are any.
 
     The ascent sees the box of decisions as the unit cube and the function in units of
     the model's prior, so that what it finds does not depend on the units of anything.
 
-    Shapes: ``acqf``: ``b x 1 x d_x``, ``start``: ``1 x 1 x d_x``, returns ``r x d_x``.
+    Shapes: ``acqf``: ``b x 1 x d_x``, ``start``: ``1 x 1 x d_x``, ``near``: ``m x
+    d_x``, returns ``r x d_x``.
     """
     # Optimisers have absolute tolerances: they see the unit cube and values of order
     # one.
     cube = InUnitCube(acqf, space.bounds)
     if rough is None:
-        starts = _starts(cube, space, effort)
+        starts = (
+            _starts(cube, space, effort)
+            if near is None
+            else cube.to_cube(near.unsqueeze(-2))
+        )
         if start is not None:
             starts = torch.cat([starts, cube.to_cube(start)])
     else:
@@ -75,6 +82,20 @@ def maximise(
         best = score(acqf, found).topk(min(_LAST_STARTS, len(found))).indices
         starts = cube.to_cube(found[best]).unsqueeze(-2)
     return _climbed(cube, space, starts, effort.max_iterations)
+
+
+def with_neighbours(known: Tensor, space: SearchSpace, seed: int) -> Tensor:
+    """Maxima of a similar function, ``m x d_x``, to climb again, and one beside each.
+
+    At a kink an ascent may stay where it is. Steps between discrete values do not, and
+    under constraints not all neighbours are feasible: these have none.
+    """
+    if not space.is_box:
+        return known
+    lower, upper = space.bounds
+    unit = sobol(len(known), space.d_x, seed).to(known)
+    beside = known + _BESIDE * (2.0 * unit - 1.0) * (upper - lower)
+    return torch.cat([known, beside.clamp(lower, upper)])
 
 
 def climbed_from(

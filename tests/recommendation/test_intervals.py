@@ -27,6 +27,7 @@ from botorch_drbo.ambiguity import FullSimplex, KullbackLeibler
 from botorch_drbo.posterior.ensemble import members_of
 from botorch_drbo.posterior.mixture import GaussianMixture
 from botorch_drbo.recommendation import Recommendation
+from botorch_drbo.recommendation import promise as promises
 from botorch_drbo.recommendation.promise import Promise
 from botorch_drbo.surrogate import EnsembleOf, FixedHyperparameters, ModelData
 from botorch_drbo.surrogate.botorch_default import BoTorchDefault
@@ -133,6 +134,30 @@ def test_a_forecast_and_a_level_are_heeded() -> None:
     assert wide.expected_value == best.expected_value
     assert best.promise is not None
     assert best.promise.expected.interval(0.99) == wide.expected_interval
+
+
+def test_of_many_contexts_some_stand_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the joint draws; all of them give nearly the same."""
+    opt, rows, found = told(), [], []
+    points, draw = uniform(600, 1, seed=5).sort(0).values, promises.joint_samples
+    forecast = ContextSet(points)  # in order: those that are taken are spread evenly
+
+    def counted(model: Model, Z: Tensor, num: int) -> Tensor:
+        rows.append(len(Z))
+        return draw(model, Z, num)
+
+    monkeypatch.setattr(promises, "joint_samples", counted)
+    for most in (100, 10**6):
+        monkeypatch.setattr(promises, "_MOST_SEEN", most)
+        monkeypatch.setattr(promises, "_MOST_OTHERS", most)
+        best = opt.recommend(context_set=forecast, radius=0.1)
+        assert best.promise is not None
+        found.append(best.promise.worst_case)
+    assert rows[0] <= 400 and rows[1] > 600
+    few, everything = found
+    spread = (everything.quantile(0.95) - everything.quantile(0.05)).item()
+    for level in (0.05, 0.5, 0.95):
+        assert (few.quantile(level) - everything.quantile(level)).abs() < 0.15 * spread
 
 
 def test_a_known_context_leaves_one_outcome() -> None:

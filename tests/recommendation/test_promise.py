@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 from botorch.exceptions.errors import InputDataError
@@ -13,6 +15,7 @@ from botorch_drbo.problem import History, SearchSpace
 from botorch_drbo.recipes import Recipe, make_recipe
 from botorch_drbo.recipes.fitted_state import FittedState
 from botorch_drbo.recipes.model_based import ModelBasedRecipe
+from botorch_drbo.recommendation import best_decision
 from botorch_drbo.surrogate import FixedHyperparameters
 from tests.products import robust_set
 
@@ -99,6 +102,28 @@ def test_the_recommendation_has_the_best_worst_case_of_a_fine_grid(seed: int) ->
     worst = least_expectation(scores, 12, scores.amin(-1))
     assert worst[-1] >= worst[:-1].max() - 1e-3
     assert best.worst_case_value == pytest.approx(worst[-1].item(), abs=1e-3)
+
+
+@pytest.mark.parametrize("give_up", [None, 0.2])
+def test_later_rounds_begin_at_the_last_maxima(
+    monkeypatch: pytest.MonkeyPatch, give_up: float | None
+) -> None:
+    """And end no lower than rounds that begin anew."""
+    dro = recipe("wdrbo_exact", radius=0.2, give_up=give_up)
+    data, found, near = problem(3, 1), [], []
+    best_by = best_decision.best_by
+    for anew in (False, True):
+
+        def counted(*given: Any, anew: bool = anew) -> best_decision.Best:
+            near.append(given[6] if len(given) > 6 else None)
+            return best_by(*given[:6]) if anew else best_by(*given)
+
+        monkeypatch.setattr(best_decision, "best_by", counted)
+        found.append(dro.recommend(*data, seed=0).worst_case_value)
+        assert sum(rows is not None for rows in near) > 0
+        assert all(rows is None or rows.shape[1] == 1 for rows in near)
+        near.clear()
+    assert found[0] >= found[1] - 1e-5
 
 
 def test_the_search_of_dro_sees_the_whole_box() -> None:

@@ -17,7 +17,7 @@ from botorch.exceptions.warnings import BotorchWarning
 
 from botorch_drbo import Category, Integer, NamedOptimizer, RobustOptimizer, Space
 from botorch_drbo.report import findings, write_report
-from botorch_drbo.report.findings import Findings, movement
+from botorch_drbo.report.findings import STEPS, Findings, movement
 from botorch_drbo.report.page import page
 from botorch_drbo.space import LinearConstraint, Log
 from botorch_drbo.surrogate import FixedHyperparameters
@@ -199,6 +199,19 @@ def test_its_numbers_are_those_of_the_optimizer(mixed: Findings) -> None:
     dry = opt.recommend(context={"weather": "dry"}).x
     row = mixed.policies["weather"][list(dry.columns)].head(1)
     pd.testing.assert_frame_equal(row.reset_index(drop=True), dry, rtol=1e-6)
+
+
+def test_steps_are_shown_on_stderr(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    opt, path = one_context(4, "erbo"), tmp_path / "r.html"
+    write_report(opt, path, q=1)
+    assert not any(capsys.readouterr())
+    write_report(opt, path, q=1, progress=True)
+    out, err = capsys.readouterr()
+    assert not out and f"{STEPS}/{STEPS}" in err
+    with pytest.raises(InputDataError, match="progress"):
+        write_report(opt, path, progress=1)  # pyright: ignore[reportArgumentType]
 
 
 def test_nothing_is_recorded(mixed: Findings) -> None:

@@ -15,7 +15,7 @@ from botorch_drbo.recipes.model_based import ModelBasedRecipe
 
 def test_with_the_patch_a_ranking_is_the_values() -> None:
     history, space = make_history(40, 0)
-    for name in ("ei_erbo", "edrbo"):
+    for name in ("ei_erbo", "edrbo", "wdrbo_exact"):
         recipe = make_recipe(name)
         assert isinstance(recipe, ModelBasedRecipe)
         model = recipe.fitted(history, space, uses_contexts=True)
@@ -35,3 +35,4 @@ def test_command_writes_its_report(tmp_path: Path) -> None:
     assert main(line) == 0
     text = out.read_text()
     assert text.count("| ei_wdrbo |") == 3 and text.count("| ensemble |") == 1
+    assert text.count("| wdrbo_exact |") == 4 and text.count("| 5 | ") == 1
