@@ -38,7 +38,7 @@ BALL = "ball"
 EXAMPLES = {
     "bakery": (
         "40 days of a bakery, which bakes before it knows how warm the day gets.",
-        "--decisions loaves=30:130:int price=2.5:5 --contexts temperature=0:40 "
+        "--decisions loaves=30:130:int price=2.5:6 --contexts temperature=0:40 "
         "--outcome profit",
         "--against temperature=5 --give-up 10%",
     ),
