@@ -116,4 +116,4 @@ coverage: $(STAMP)  ## lines and branches of the library that all tests reach
 	$(PYTEST) --cov=botorch_drbo --cov-branch --cov-report=term
 
 clean:  ## remove what was built; .venv stays
-	rm -rf build dist docs/tutorials docs/api/classes docs/api/recipes docs/inventories docs/project .pytest_cache .ruff_cache .hypothesis
+	rm -rf build dist docs/tutorials docs/api/classes docs/api/recipes docs/inventories docs/project docs/command_line.md .pytest_cache .ruff_cache .hypothesis

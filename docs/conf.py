@@ -14,6 +14,7 @@ sys.path.insert(0, str(ROOT))
 from docs.sphinx_parts import (  # noqa: E402  (on the path that is set above)
     api_pages,
     both_spellings,
+    command_page,
     figure_texts,
     gallery,
     inventories,
@@ -38,6 +39,7 @@ extensions = [
     "sphinx-mathjax-offline",  # formulas without the net
     "sphinx.ext.napoleon",
     "sphinx.ext.viewcode",
+    "sphinx_copybutton",
     "sphinxcontrib.bibtex",
 ]
 exclude_patterns = ["_build", "**.ipynb_checkpoints"]
@@ -52,6 +54,11 @@ nb_execution_mode = "off"
 myst_enable_extensions = ["amsmath", "colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
 
+# What is copied can be pasted: no prompts, and no answers behind them.
+copybutton_prompt_text = r">>> |\.\.\. |\$ "
+copybutton_prompt_is_regexp = True
+copybutton_exclude = ".linenos, .gp, .go"
+
 default_role = "code"  # `a` in a docstring is code, as ``a`` is
 autodoc_member_order = "bysource"
 autodoc_typehints = "description"
@@ -65,6 +72,7 @@ bibtex_reference_style = "author_year"
 
 
 versions_page.PAGE.write_text(versions_page.page())
+command_page.PAGE.write_text(command_page.page())
 api_pages.write()
 root_pages.write()
 gallery.write(ROOT / "tutorials", DOCS / "tutorials")  # ignored by git

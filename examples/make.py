@@ -18,15 +18,25 @@ FOLDER = Path(__file__).parents[1] / "botorch_drbo" / "cli" / "examples"
 Row = Sequence[object]
 
 
+def bakery_profit(loaves: float, price: float, temperature: float) -> float:
+    """What a day brings: people ask for less on warm days; what is left is lost."""
+    asked = 150 - 6 * (temperature - 14) - 30 * (price - 3)
+    return price * min(loaves, max(asked, 0.0)) - 2 * loaves
+
+
+def noon(random: Random) -> float:
+    """A temperature of the bakery's days, in degrees."""
+    return min(max(random.gauss(19.0, 4.5), 5.0), 33.0)
+
+
 def bakery(random: Random) -> Iterator[Row]:
-    """Loaves baked before it is known how warm the day gets; left ones are lost."""
+    """Loaves are baked before it is known how warm the day gets."""
     yield "day", "loaves", "price", "temperature", "profit"
     for day in range(1, 41):
-        loaves, price = random.randint(30, 130), random.randint(25, 50) / 10
-        temperature = min(max(random.gauss(19.0, 4.5), 5.0), 33.0)
-        asked = 150 - 6 * (temperature - 14) - 30 * (price - 3) + random.gauss(0, 3)
-        sold = min(loaves, max(asked, 0.0))
-        profit = price * sold - 2 * loaves
+        loaves, price = random.randint(30, 130), random.randint(25, 60) / 10
+        temperature = noon(random)
+        # Noise: what people ask for varies as by half a degree.
+        profit = bakery_profit(loaves, price, temperature + random.gauss(0, 0.5))
         yield day, loaves, price, f"{temperature:.1f}", f"{profit:.0f}"
 
 

@@ -45,7 +45,7 @@
 # fine adjustment (a small $x$) is best in the laboratory, and loses much for every bit
 # of temperature; a coarse one tolerates it. This is the illustration of Figure 1 in the
 # paper of WDRBO. The case was chosen because robustness pays there; on many problems it
-# does not ([what was measured](../docs/methods.md#what-was-measured)).
+# does not ([what was measured](../docs/measured.md#five-claims)).
 
 # %%
 import os

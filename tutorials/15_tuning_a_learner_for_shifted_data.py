@@ -22,7 +22,7 @@
 # validation can be a bad one. After this page you can tune for data that have moved by
 # an amount that you name, and you know what that costs where nothing moves. The case
 # was chosen because robustness pays there; on many problems it does not
-# ([what was measured](../docs/methods.md#what-was-measured)).
+# ([what was measured](../docs/measured.md#five-claims)).
 
 # %%
 import os

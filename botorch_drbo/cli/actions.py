@@ -232,11 +232,11 @@ def example(name: str, overwrite: bool) -> None:
     path = Path(f"{name}.csv")
     _check_free(path, overwrite, has_out=False)
     path.write_bytes((Path(__file__).parent / "examples" / path).read_bytes())
-    what, columns, danger = EXAMPLES[name]
+    what, columns, decided, tried = EXAMPLES[name]
     say(f"{path}: {what} What to do from now on:\n")
-    say(f"  botorch-drbo recommend {path} {columns} {danger}\n")
+    say(f"  botorch-drbo recommend {path} {columns} {decided}".rstrip() + "\n")
     say("What to try next, appended to the file:\n")
-    say(f"  botorch-drbo suggest {path} {columns}")
+    say(f"  botorch-drbo suggest {path} {columns} {tried}".rstrip())
 
 
 def init(

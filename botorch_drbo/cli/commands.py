@@ -13,13 +13,15 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import fields
+from difflib import get_close_matches
 from functools import wraps
 from importlib import import_module
+from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, get_type_hints
 
 import typer
-from typer.core import TyperCommand
+from typer.core import TyperCommand, TyperGroup
 
 import botorch_drbo
 from botorch_drbo.cli.options import (
@@ -93,7 +95,8 @@ class _ListCommand(TyperCommand):
         spread: list[str] = []
         option = None
         for word in args:
-            if word.startswith("-"):
+            is_number = re.match(r"-\.?\d", word) is not None
+            if word.startswith("-") and not (is_number and option is not None):
                 option = word if word in _LISTS else None
                 if option is None:
                     spread.append(word)
@@ -101,7 +104,39 @@ class _ListCommand(TyperCommand):
                 spread += [option, word]
             else:
                 spread.append(word)
-        return super().parse_args(ctx, spread)
+        ctx.allow_extra_args = True  # refused here, in words that help
+        try:
+            super().parse_args(ctx, [*spread])
+        except typer.BadParameter as error:
+            if error.param is not None and "unable to parse" in error.message:
+                kind = "a whole number" if "integer" in error.message else "a number"
+                said = [b for a, b in pairwise(spread) if a in error.param.opts]
+                error.message = f"takes {kind}, got `{' '.join(said)}`."
+            raise
+        if ctx.args:
+            before = args[: args.index(ctx.args[0])]
+            options = [word for word in before if word.startswith("-")]
+            ctx.fail(
+                f"`{' '.join(ctx.args)}` has no place here: "
+                f"{options[-1] if options else self.name} takes one word, and a name "
+                f"with spaces is put in quotes. Several words take {', '.join(_LISTS)}."
+            )
+        return ctx.args
+
+
+class _Commands(TyperGroup):
+    """All commands; a word that is none of them is answered with their names."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Refuse what is no command."""
+        if args and args[0] not in self.commands:
+            near = get_close_matches(args[0], self.commands, n=1)
+            hint = f" Did you mean `{near[0]}`?" if near else ""
+            ctx.fail(
+                f"There is no command `{args[0]}`.{hint} The commands are "
+                f"{', '.join(self.commands)}."
+            )
+        return super().resolve_command(ctx, args)
 
 
 def command(app: typer.Typer) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -185,6 +220,7 @@ def in_shell(message: str) -> str:
 
 
 app = typer.Typer(
+    cls=_Commands,
     help="Robust decisions from a CSV file of decisions, contexts and outcomes. "
     f"`init` writes {NAME}, which says which column is what; the other commands read "
     "it. `example bakery` writes a file to try them on.",

@@ -38,30 +38,35 @@ BALL = "ball"
 EXAMPLES = {
     "bakery": (
         "40 days of a bakery, which bakes before it knows how warm the day gets.",
-        "--decisions loaves=30:130:int price=2.5:5 --contexts temperature=0:40 "
+        "--decisions loaves=30:130:int price=2.5:6 --contexts temperature=0:40 "
         "--outcome profit",
         "--against temperature=5 --give-up 10%",
+        "",
     ),
     "farm": (
         "30 fields, with a limit on the runoff, cells not measured, harvests lost.",
         "--decisions variety nitrogen=30:130 --contexts rain=40:240 soil "
         "--outcome yield --limit 'runoff <= 10'",
         "--against rain=30 --give-up 10%",
+        "",
     ),
     "server": (
         "36 settings of a server under a load that nobody chooses; low is good.",
         "--decisions threads=2:32:int batch=1,2,4,8,16:ordinal cache_mb=64:1024:log "
         "--contexts load=0:500 --outcome latency_ms --minimize",
         "--against load=0:80 --give-up 10%",
+        "",
     ),
     "scope": (
         "48 reactions: one set of conditions for a list of eight substrates.",
         "--decisions ligand base temperature=40:110:int --contexts substrate "
-        "--outcome yield",
-        "--against substrate:H=40% --give-up 10%",
+        "--outcome yield --scope uniform",
+        "",
+        "--choose-context -q 8 --contexts-per-decision 4",
     ),
 }
-"""Of each table that comes with the package: what it has, its columns, a danger."""
+"""Of each table that comes with the package: what it has, its columns, what is asked of
+`recommend` and of `suggest`."""
 
 Data = Annotated[
     Path, typer.Argument(help="The CSV file, with the names of the columns first.")

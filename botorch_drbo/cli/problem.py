@@ -125,6 +125,12 @@ def _typed_variables(words: Sequence[str], file: CsvFile) -> dict[str, Variable]
         name = word.partition("=")[0].strip()
         if name in found:
             raise InputDataError(f"`{name}` is given twice.")
+        several = [part.strip() for part in name.split(",")]
+        if name not in file.header and {*several} <= {*file.header}:
+            raise InputDataError(
+                f"`{name}` is several columns in one word. Separate them with spaces: "
+                f"{' '.join(several)}."
+            )
         check_column(name, file)
         with lines_of(file.path):
             found.update([parse_variable(word, file.column(name))])

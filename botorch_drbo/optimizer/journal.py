@@ -13,6 +13,7 @@ very end.
 from __future__ import annotations
 
 import copy
+import errno
 import hashlib
 import json
 import os
@@ -140,6 +141,13 @@ class Journal:
         """Read a journal and lock it; the file is not changed before ``repair``."""
         file = Path(path).absolute()
         with ExitStack() as on_failure:
+            if not file.exists():
+                raise FileNotFoundError(
+                    errno.ENOENT,
+                    "There is no such journal. A run writes one if it is begun with "
+                    "`journal=path`",
+                    str(file),
+                )
             journal = cls(file, os.open(file, os.O_RDWR | os.O_APPEND))
             on_failure.callback(journal.close)
             _lock(journal._descriptor, file)

@@ -131,7 +131,8 @@ _row(
     remarks="``wdrbo`` replaces this minimum by a lower bound, which assumes the "
     "steepest slope everywhere; this recipe uses the scores themselves and needs no "
     "slope.",
-    source="The problem that [Micheli2025wdrbo]_ bounds, before the bound",
+    source="[Micheli2025wdrbo]_ maximise a lower bound of this minimum; here it is "
+    "solved",
 )
 _row(
     "drbo_kde",

@@ -157,7 +157,7 @@ def rivals_of(
     rivals = rivals[feasible(space, rivals)]
     lower, upper = space.bounds
     rivals = rivals[((rivals - x).abs() > SEPARATION * (upper - lower)).any(-1)]
-    origin = f"told, more than {SEPARATION} of a side away; none nearer or untried"
+    origin = f"tried so far that differ by more than {SEPARATION:.0%} of the range"
     if candidates is not None:
         rivals, origin = without(candidates, x.unsqueeze(0)), "of the list"
     if chance is not None:  # others are no rivals

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, final
 
@@ -76,7 +76,13 @@ class Space:
             raise InputDataError(f"`outcome` must be a name, got {outcome!r}.")
         twice = sorted({name for name in names if names.count(name) > 1})
         if twice:
-            raise InputDataError(f"Names must differ, got {twice} more than once.")
+            given = (decisions, contexts, [outcome])
+            roles = zip(("a decision", "a context", "the outcome"), given, strict=True)
+            as_what = [role for role, named in roles if twice[0] in named]
+            raise InputDataError(
+                f"`{twice[0]}` is {' and '.join(as_what)}. A column has one role: "
+                "decisions are chosen, contexts come, the outcome is the result."
+            )
         if isinstance(constraints, LinearConstraint) or callable(constraints):
             raise InputDataError("`constraints` must be a list. Write it in brackets.")
         self.constraints = tuple(constraints)
@@ -186,9 +192,11 @@ class Space:
 
 def _variables(given: object, name: str) -> dict[str, Variable]:
     if not isinstance(given, Mapping) or not given:
+        listed = [*given] if isinstance(given, Iterable) else []
+        example = next((word for word in listed if isinstance(word, str)), "demand")
         raise InputDataError(
             f"`{name}` must be a dictionary from names to variables with at least one "
-            f"entry, got {given!r}."
+            f"entry, got {given!r}. An example: {name}={{{example!r}: (0.0, 100.0)}}."
         )
     for key in given:
         if not isinstance(key, str) or not key:

@@ -357,7 +357,12 @@ def _check_order(lower: object, upper: object, what: str) -> None:
     if not float(lower) < float(upper):  # pyright: ignore[reportArgumentType]
         raise InputDataError(
             f"{what} must have a lower bound below its upper one, got {lower} and "
-            f"{upper}. Leave out what is constant."
+            f"{upper}. "
+            + (
+                "Leave out what is constant."
+                if lower == upper
+                else f"Write the lower one first: {upper} and {lower}."
+            )
         )
 
 

@@ -13,12 +13,14 @@ import pytest
 from docs.sphinx_parts import (
     api_pages,
     both_spellings,
+    command_page,
     inventories,
     name_links,
     root_pages,
     table_breaks,
     versions_page,
 )
+from tests import capabilities
 from tests.test_public_api import NO_NAMES, PUBLIC_PACKAGES, public_names
 
 ROOT = Path(__file__).parents[2]
@@ -166,6 +168,14 @@ def test_the_page_of_versions_names_what_is_installed_and_what_exists() -> None:
     for row in versions_page.ROWS:
         for path in row.paths:
             assert (ROOT / path).exists(), path
+
+
+def test_the_page_of_the_command_line_has_every_option() -> None:
+    page = command_page.page()
+    for line in capabilities.commands():
+        _, name, *option = line.split(" ")
+        assert f"\n## {name}\n" in page
+        assert all(f"`{word}`" in page for word in option if word.startswith("-")), line
 
 
 def test_links_of_root_pages_lead_somewhere(tmp_path, monkeypatch) -> None:

@@ -65,7 +65,7 @@ def test_existing_journal_is_never_overwritten(toy: Any, finished: Path) -> None
 
 
 def test_missing_file_and_missing_folder(toy: Any, tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(FileNotFoundError, match=r"no such journal.*`journal=path`"):
         RobustOptimizer.resume(tmp_path / "nothing.jsonl")
     assert not (tmp_path / "nothing.jsonl").exists()
     with pytest.raises(FileNotFoundError):

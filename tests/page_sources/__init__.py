@@ -13,6 +13,7 @@ from tests.page_sources import (
     checks,
     claims,
     demo,
+    price,
     speed,
     studies,
     surrogates,
@@ -23,6 +24,7 @@ from tests.page_sources.files import Row
 
 _MODULES = (
     demo,
+    price,
     tournament,
     claims,
     studies,

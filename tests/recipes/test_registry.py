@@ -35,7 +35,11 @@ def test_schedules_survive() -> None:
     [
         ("wdrb", {}, "no algorithm 'wdrb'. Did you mean `wdrbo`.*choices are"),
         ("quite_another", {}, "'quite_another'. The choices are"),
-        ("erbo", {"radius": 0.1}, "no option radius. Its options are"),
+        (
+            "erbo",
+            {"radius": 0.1},
+            "no option radius. Recipes that have radius: wdrbo, wdrbo_exact",
+        ),
         ("wdrbo", {"radios": 0.1}, "no option radios. Did you mean `radius`"),
         ("wdrbo", {"beta": -1.0}, "^`beta` must not be negative, got -1.0"),
         ("wdrbo", {"beta": "big"}, "^`beta` must be a number, got str 'big'.*Schedule"),

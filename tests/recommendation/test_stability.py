@@ -158,8 +158,8 @@ def test_it_says_what_was_compared():
     best = recipe.recommend(data, space)
     (line,) = (row for row in str(best).splitlines() if row.startswith("compared"))
     assert line == (
-        f"compared with       {best.stability.num_rivals} decisions told, more than "
-        "0.01 of a side away; none nearer or untried"
+        f"compared with       {best.stability.num_rivals} decisions tried so far "
+        "that differ by more than 1% of the range"
     )
 
 
@@ -257,7 +257,7 @@ def test_rivals_meet_the_constraints_too():
     )
     assert best.stability.num_rivals == (data.X < 0.59).sum()
     assert best.stability.compared.startswith(
-        f"{best.stability.num_rivals} decisions that meet the constraints, told"
+        f"{best.stability.num_rivals} decisions that meet the constraints, tried"
     )
 
 

@@ -105,7 +105,8 @@ def bad(**changes: Any) -> Any:
     ("make", "words"),
     [
         (bad(decisions={}), "at least one"),
-        (bad(decisions={"demand": (0, 1)}), "more than once"),
+        (bad(decisions={"demand": (0, 1)}), "`demand` is a decision and a context"),
+        (bad(contexts=["demand"]), r"contexts={'demand': \(0.0, 100.0\)}"),
         (bad(contexts={3: (0, 1)}), "strings as names"),
         (bad(outcome=""), "must be a name"),
         (bad(constraints=BUDGET), "brackets"),
