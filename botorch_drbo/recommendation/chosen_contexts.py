@@ -11,7 +11,7 @@ from botorch.models.model import Model
 from torch import Tensor
 
 from botorch_drbo.adversaries.base import WorstCaseProblem
-from botorch_drbo.posterior.mixture import joined, joint_covariance, thinned
+from botorch_drbo.posterior.mixture import joined, joint_covariance
 from botorch_drbo.recommendation.worst_case import moments_at, worst_case
 
 _PESSIMISM = 1.5  # deviations below the mean, by which worst weights are found
@@ -154,4 +154,5 @@ def _worst_weights(
     weights = robust.weights.clamp_min(0.0)
     counts = (weights > _CARRIES) | (contexts.weights > 0.0)
     points, weights = contexts.points[counts], weights[counts]
-    return thinned(points, weights, _MOST)
+    heaviest = weights.argsort(descending=True, stable=True)[:_MOST].sort().values
+    return points[heaviest], weights[heaviest]

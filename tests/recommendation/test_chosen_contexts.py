@@ -110,3 +110,12 @@ def test_the_rows_of_a_plate_are_those_of_plates_of_one(
         "botorch_drbo.recommendation.chosen_contexts._MOST_TOGETHER", 12
     )
     assert chosen_contexts(mean, model, plate, NONE, NONE, seed=0).equal(found)
+
+
+def test_of_very_many_contexts_the_heaviest_can_be_chosen() -> None:
+    many = problem(FullSimplex(), 300)  # all but one carry nothing
+    plate = X[:1].expand(5, -1)
+    found = chosen_contexts(many, small_model(), plate, NONE, NONE, seed=0)
+    assert len(found.unique()) == 5
+    one = chosen_contexts(many, small_model(), X[:1], NONE, NONE, seed=0)
+    assert found[0].equal(one[0])
