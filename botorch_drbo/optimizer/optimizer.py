@@ -22,6 +22,7 @@ from botorch_drbo.codec.objects import Json
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.execution.engine import Executor
 from botorch_drbo.optimizer.comparison import METHODS, Methods, Shifts, compared
+from botorch_drbo.optimizer.configuration import Scope, read_scope
 from botorch_drbo.optimizer.decisions import (
     DecidedBy,
     checked,
@@ -626,6 +627,7 @@ class Optimizer(ABC, Generic[Given, Rows, Observed, Advice, Predicted]):
         candidates: Given | None = None,
         *,
         context_set: ContextSet | None = None,
+        scope: Scope | None = None,
         radius: RoundRadius | None = None,
         context: Given | None = None,
         level: float = LEVEL,
@@ -641,6 +643,8 @@ class Optimizer(ABC, Generic[Given, Rows, Observed, Advice, Predicted]):
             candidates: The decisions to choose from, ``m x d_x``; None for the whole
                 box.
             context_set: The distribution of the context; None for the algorithm's own.
+            scope: The same in the words of the constructor, ``"uniform"`` or a table:
+                the contexts that the decision must serve.
             radius: The radius of the ambiguity set, as for ``ask``; None for the
                 algorithm's own.
             context: The context, ``d_c``, with NaN in unknown columns, or its known
@@ -670,6 +674,14 @@ class Optimizer(ABC, Generic[Given, Rows, Observed, Advice, Predicted]):
                 wrong number of context columns.
             UnsupportedError: The algorithm cannot use what is known.
         """
+        if scope is not None:
+            if context_set is not None:
+                raise InputDataError(
+                    "Got `context_set` and `scope`: both say which contexts count. "
+                    "Leave one out."
+                )
+            named = self._run.configuration.named
+            context_set = read_scope(scope, self.space, named)
         this_round = self._round(context_set, radius, context)
         listed = self._rows(candidates, "candidates")
         decided = DecidedBy(against, give_up, criterion)

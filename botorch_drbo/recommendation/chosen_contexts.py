@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import NamedTuple
+
 import torch
 from botorch.exceptions.errors import InputDataError
 from botorch.models.model import Model
 from torch import Tensor
 
 from botorch_drbo.adversaries.base import WorstCaseProblem
-from botorch_drbo.posterior.mixture import joined, joint_covariance, thinned
+from botorch_drbo.posterior.mixture import joined, joint_covariance
 from botorch_drbo.recommendation.worst_case import moments_at, worst_case
 
 _PESSIMISM = 1.5  # deviations below the mean, by which worst weights are found
 _CARRIES = 1e-6  # less mass in a worst case is a rounding error
 _MOST = 256  # contexts whose joint covariance is looked at
+_MOST_TOGETHER = 1024  # pairs, unless one decision has more
 _NEARLY = 0.5  # of the largest reduction: contexts between which a plate is spread
 _FLOOR = 1e-10  # of the largest variance: what is known as well is known
 
@@ -43,19 +47,51 @@ def chosen_contexts(
     returns ``q x d_c``.
     """
     chosen = []
-    for x in X:
-        contexts, weights = _worst_weights(problem, model, x, seed)
-        pairs = joined(x, contexts)
-        free = some_untried(pairs, taken)
-        gains = variance_reductions(model, pairs, weights, pending)
-        gains = gains.masked_fill(~free, -torch.inf)
-        first = gains >= _NEARLY * gains.max()
-        times = (contexts.unsqueeze(1) == pending[:, len(x) :]).all(-1).sum(-1)
-        first &= times == times[first].min()
-        best = pairs[gains.masked_fill(~first, -torch.inf).argmax()].unsqueeze(0)
-        pending, taken = torch.cat([pending, best]), torch.cat([taken, best])
-        chosen.append(best[0, len(x) :])
+    for block in _blocks(problem, model, X, seed):
+        Z = torch.cat([joined(each.x, each.contexts) for each in block])
+        S, noise = conditioned(model, Z, pending)
+        end = 0
+        for each in block:
+            rows = slice(end, end := end + len(each.contexts))
+            for _ in range(each.times):
+                free = some_untried(Z[rows], taken)
+                gains = reductions(S[:, rows, rows], noise[:, rows], each.weights)
+                gains = gains.masked_fill(~free, -torch.inf)
+                first = gains >= _NEARLY * gains.max()
+                seen = pending[:, len(each.x) :]
+                times = (each.contexts.unsqueeze(1) == seen).all(-1).sum(-1)
+                first &= times == times[first].min()
+                best = rows.start + int(gains.masked_fill(~first, -torch.inf).argmax())
+                S = _measured(S, noise, best)
+                pair = Z[best].unsqueeze(0)
+                pending, taken = torch.cat([pending, pair]), torch.cat([taken, pair])
+                chosen.append(pair[0, len(each.x) :])
     return torch.stack(chosen)
+
+
+class _Asked(NamedTuple):
+    """A decision, how often it is asked, and the contexts in which it may be tried."""
+
+    x: Tensor
+    times: int
+    contexts: Tensor
+    weights: Tensor
+
+
+def _blocks(
+    problem: WorstCaseProblem, model: Model, X: Tensor, seed: int
+) -> Iterator[list[_Asked]]:
+    """Decisions in blocks that one covariance serves, equal neighbours as one."""
+    block: list[_Asked] = []
+    decisions, times = X.unique_consecutive(dim=0, return_counts=True)
+    for x, count in zip(decisions, times.tolist(), strict=True):
+        asked = _Asked(x, count, *_worst_weights(problem, model, x, seed))
+        num = sum(len(each.contexts) for each in block)
+        if block and num + len(asked.contexts) > _MOST_TOGETHER:
+            yield block
+            block = []
+        block.append(asked)
+    yield block
 
 
 def untried(pairs: Tensor, taken: Tensor) -> Tensor:
@@ -74,26 +110,34 @@ def some_untried(pairs: Tensor, taken: Tensor) -> Tensor:
     return free
 
 
-def variance_reductions(
-    model: Model, Z: Tensor, weights: Tensor, known: Tensor
-) -> Tensor:
-    r"""How much the outcome at each row reduces the variance of the weighted sum.
+def reductions(S: Tensor, noise: Tensor, weights: Tensor) -> Tensor:
+    """How much an outcome at each row reduces the variance of the weighted sum.
 
-    The formula of ``chosen_contexts``, averaged over the models of an ensemble.
+    The formula of ``chosen_contexts``, averaged over the ``M`` models of an ensemble.
 
-    Shapes: ``Z``: ``n x d``, ``known``: ``k x d``, whose outcomes will be known,
-    returns ``n``.
+    Shapes: ``S``: ``M x n x n``, ``noise``: ``M x n``, returns ``n``.
     """
-    n = len(Z)
-    S, noise = joint_covariance(model, torch.cat([Z, known]))  # (S x) r x r, (S x) r
-    floor = _FLOOR * S.diagonal(dim1=-2, dim2=-1).amax()
-    for j in range(n, S.shape[-1]):  # one by one: equal rows need no jitter
-        column = S[..., j]
-        size = (column[..., j] + noise[..., j]).clamp_min(floor)
-        S = S - (column.unsqueeze(-1) * column.unsqueeze(-2)) / size[..., None, None]
-    S, noise = S[..., :n, :n], noise[..., :n]
-    own = (S.diagonal(dim1=-2, dim2=-1) + noise).clamp_min(floor)
+    own = S.diagonal(dim1=-2, dim2=-1) + noise
     return ((S @ weights.to(S)).square() / own).mean(0)
+
+
+def conditioned(model: Model, Z: Tensor, known: Tensor) -> tuple[Tensor, Tensor]:
+    """Covariance and noise of rows ``n x d``, with outcomes at ``known`` to come.
+
+    Shapes: returns ``M x n x n`` and ``M x n``.
+    """
+    S, noise = joint_covariance(model, torch.cat([Z, known]))
+    noise = noise.clamp_min(_FLOOR * S.diagonal(dim1=-2, dim2=-1).amax())
+    for j in range(len(Z), S.shape[-1]):  # one by one: equal rows need no jitter
+        S = _measured(S, noise, j)
+    return S[:, : len(Z), : len(Z)], noise[:, : len(Z)]
+
+
+def _measured(S: Tensor, noise: Tensor, j: int) -> Tensor:
+    """The covariance once the outcome of a row is known, whatever it is."""
+    column = S[:, :, j]
+    size = column[:, j] + noise[:, j]
+    return S - column.unsqueeze(-1) * (column / size.unsqueeze(-1)).unsqueeze(-2)
 
 
 def _worst_weights(
@@ -110,4 +154,5 @@ def _worst_weights(
     weights = robust.weights.clamp_min(0.0)
     counts = (weights > _CARRIES) | (contexts.weights > 0.0)
     points, weights = contexts.points[counts], weights[counts]
-    return thinned(points, weights, _MOST)
+    heaviest = weights.argsort(descending=True, stable=True)[:_MOST].sort().values
+    return points[heaviest], weights[heaviest]

@@ -174,3 +174,14 @@ def test_numbers_of_an_interval_are_no_list() -> None:
         opt.ask(2, choose_context=True, at_most={"x1": 1})
     x, c = opt.ask(4, choose_context=True, contexts_per_decision=2)
     assert x[::2].equal(x[1::2]) and sorted(c.flatten().tolist()) == [0, 0, 1, 1]
+
+
+def test_a_plate_is_told_in_any_order() -> None:
+    opt = started()
+    wells = plate(opt, 8, contexts_per_decision=4, replicates=2)
+    shuffled = wells.sample(frac=1.0, random_state=0)
+    opt.tell(shuffled, shuffled, list(range(8)))
+    assert not len(opt.pending)
+    for trial in opt.trials[-8:]:
+        assert trial.chosen_context is not None and trial.c is not None
+        assert trial.c.equal(trial.chosen_context)

@@ -91,6 +91,17 @@ def test_the_mean_over_a_scope_decides(scope: Scope, weights: dict[str, float]) 
     assert tuple(best.x.iloc[0]) == by_hand.idxmax()
 
 
+@pytest.mark.parametrize(("scope", "weights"), SCOPES)
+def test_a_recommendation_may_serve_another_scope(
+    scope: Scope, weights: dict[str, float]
+) -> None:
+    opt = started(None)
+    best = opt.recommend(scope=scope)
+    assert best.expected_value == pytest.approx(means(opt, weights).max(), abs=1e-6)
+    with pytest.raises(InputDataError, match="Got `context_set` and `scope`"):
+        opt.recommend(scope=scope, context_set=SPACE.context_set({"substrate": ["a"]}))
+
+
 def test_without_a_scope_the_substrate_seen_most_counts_most() -> None:
     seen = reactions()["substrate"].value_counts(normalize=True).to_dict()
     opt = started(None)

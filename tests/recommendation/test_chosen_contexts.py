@@ -19,7 +19,8 @@ from botorch_drbo.posterior.mixture import joined, joint_covariance
 from botorch_drbo.problem import SearchSpace
 from botorch_drbo.recommendation.chosen_contexts import (
     chosen_contexts,
-    variance_reductions,
+    conditioned,
+    reductions,
 )
 from tests.models import UNIT, known_model, small_model, uniform
 
@@ -43,7 +44,7 @@ def test_the_reduction_is_that_of_conditioning(num_known: int) -> None:
     known = torch.cat([X, uniform(6, 1, seed=8)], dim=-1)[:num_known]
     before = variance(model, Z, known)
     by_hand = [before - variance(model, Z, torch.cat([known, z[None]])) for z in Z]
-    found = variance_reductions(model, Z, WEIGHTS, known)
+    found = reductions(*conditioned(model, Z, known), WEIGHTS)
     torch.testing.assert_close(found, torch.tensor(by_hand).double())
 
 
@@ -51,8 +52,8 @@ def test_of_an_ensemble_it_is_the_average() -> None:
     one, other = small_model(), small_model()
     other.likelihood.noise = 0.3
     Z, known = joined(X[0], C), torch.cat([X, uniform(6, 1, seed=8)], dim=-1)[:2]
-    each = [variance_reductions(m, Z, WEIGHTS, known) for m in (one, other)]
-    both = variance_reductions(ModelEnsemble([one, other]), Z, WEIGHTS, known)
+    each = [reductions(*conditioned(m, Z, known), WEIGHTS) for m in (one, other)]
+    both = reductions(*conditioned(ModelEnsemble([one, other]), Z, known), WEIGHTS)
     torch.testing.assert_close(both, 0.5 * (each[0] + each[1]))
 
 
@@ -92,3 +93,29 @@ def test_what_is_feared_says_where() -> None:
     posterior = model.posterior(joined(X[0], C).unsqueeze(-2))
     low = posterior.mean - 1.5 * posterior.variance.sqrt()
     assert found.item() == C[low.argmin()].item()
+
+
+def test_the_rows_of_a_plate_are_those_of_plates_of_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    mean, model = problem(KullbackLeibler(0.0)), small_model()
+    plate = X[:4].repeat_interleave(2, dim=0)
+    found = chosen_contexts(mean, model, plate, NONE, NONE, seed=0)
+    pairs = NONE
+    for x in plate:
+        one = chosen_contexts(mean, model, x.unsqueeze(0), pairs, pairs, seed=0)
+        pairs = torch.cat([pairs, joined(x, one)])
+    assert found.equal(pairs[:, 2:])
+    monkeypatch.setattr(
+        "botorch_drbo.recommendation.chosen_contexts._MOST_TOGETHER", 12
+    )
+    assert chosen_contexts(mean, model, plate, NONE, NONE, seed=0).equal(found)
+
+
+def test_of_very_many_contexts_the_heaviest_can_be_chosen() -> None:
+    many = problem(FullSimplex(), 300)  # all but one carry nothing
+    plate = X[:1].expand(5, -1)
+    found = chosen_contexts(many, small_model(), plate, NONE, NONE, seed=0)
+    assert len(found.unique()) == 5
+    one = chosen_contexts(many, small_model(), X[:1], NONE, NONE, seed=0)
+    assert found[0].equal(one[0])
