@@ -70,6 +70,8 @@ def of_recommendation(
         "expected_interval": _pair(best.expected_interval),
         "worst_case": best.worst_case_value,
         "worst_case_interval": _pair(best.worst_case_interval),
+        "decided_for": best.decided_for or None,
+        "share": best.objective if best.decided_for.startswith("share") else None,
         "level": best.level,
         "worst_case_is_exact": best.worst_case_status.name == "EXACT",
         "searched": best.searched,

@@ -76,6 +76,7 @@ _IN_SHELL = {
     "level": "--level",
     "maximize=False": "--minimize",
     "methods": "--methods",
+    "objective": "--objective",
     "q": "-q",
     "radius": "--radius",
     "replicates": "--replicates",

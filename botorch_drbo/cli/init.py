@@ -156,6 +156,7 @@ _OTHER_KEYS = """\
 # radius = {NAME = SIZE}                    how far a context may be off, in its unit
 # scope = "uniform"                         contexts to serve, or a file of them
 # half_life = 20                            rows after which a context counts half
+# objective = "worst fifth"                 or mean, minimum, share above 60
 # algorithm = "wdrbo_exact"                 the recipe
 # surrogate = "ensemble"                    how outcomes are modelled
 # feasibility = 0.95                        probability with which all limits must hold

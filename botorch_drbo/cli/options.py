@@ -315,6 +315,15 @@ class Options:
             help="Decide for the expectation alone, where no recipe is named.",
         ),
     ] = False
+    objective: Annotated[
+        str | None,
+        typer.Option(
+            "--objective",
+            help="What is maximised over the contexts: mean, worst fifth (or half, "
+            "quarter, 30% ...), minimum, or 'share above 60'. With --minimize: "
+            "maximum, 'share below 60'; the worst fifth is the dearest.",
+        ),
+    ] = None
     criterion: Annotated[
         str | None,
         typer.Option(

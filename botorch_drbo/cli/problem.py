@@ -86,6 +86,8 @@ class Description:
     against: Sequence[str] = ()
     # What a better worst case may cost, as it is typed; None for all.
     give_up: str | None = None
+    # What is maximised, in words; None for the recipe's own.
+    objective: str | None = None
     # What is best in the worst of all; None for the recipe's own.
     criterion: str | None = None
     # What share of cases a shift may cut at the bounds; None for none.
@@ -268,6 +270,7 @@ _KEYS: Mapping[str, Callable[[Path, str, Toml], object]] = {
     "radius": _radius,
     "against": _texts,
     "give_up": _price,
+    "objective": _text,
     "criterion": _text,
     "clip": _number,
 }
@@ -383,7 +386,7 @@ class Problem:
         texts = () if said.status is None else (said.status,)
         further = {
             name: value
-            for name in ("feasibility", "half_life", "radius", "criterion")
+            for name in ("feasibility", "half_life", "radius", "objective", "criterion")
             if (value := getattr(said, name)) is not None
         }
         if said.against:
@@ -510,6 +513,20 @@ def _with_default(said: Description, no_insurance: bool) -> tuple[Description, s
         )
     if said.algorithm is not None:
         return said, ""
+    if said.objective is not None:
+        if no_insurance or said.against or said.radius is not None:
+            given = "--against" if said.against else "--radius"
+            raise InputDataError(
+                f"Got --objective and {'--no-insurance' if no_insurance else given}, "
+                "here or in the file: both say what is decided for. Leave one out."
+            )
+        price = ""
+        if said.give_up not in (None, "all"):
+            price = f", giving up at most {said.give_up}"
+        return (
+            replace(said, algorithm=DEFAULT),
+            f"learnt and decided for: {said.objective}{price}",
+        )
     if said.radius is not None and not said.against and not no_insurance:
         return said, ""
     # Who says which contexts count fears no others, unless that is said too.
@@ -572,6 +589,7 @@ def _described(options: Options, file: CsvFile) -> tuple[Description, list[str]]
         "radius": parse_radius(options.radius) if options.radius else None,
         "against": options.against,
         "give_up": options.give_up,
+        "objective": options.objective,
         "criterion": options.criterion,
         "clip": options.clip,
         "status": options.status,

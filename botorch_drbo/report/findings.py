@@ -180,7 +180,7 @@ class Findings:
             for column in range(space.d_x)
         ]
         done()
-        own = found.radius or 0.0
+        own = 0.0 if found.decided_for else found.radius or 0.0
         steps = MULTIPLES if own > 0.0 else SHARES
         # Total variation counts weight twice: where it leaves and where it goes.
         radii = torch.tensor(steps, dtype=torch.double) * (own if own > 0.0 else 2.0)
@@ -206,6 +206,7 @@ class Findings:
                 proposed = rounded(proposed, optimizer.pending)
         options = optimizer.algorithm.options
         insured = any(options.get(name) for name in ("against", "give_up"))
+        insured = insured and not found.decided_for.startswith("share")
         curve = optimizer.price_curve(**given, level=level) if insured else None
         done()
         by_context = _result_or_reason(lambda: policies(optimizer, reference, **given))

@@ -47,6 +47,7 @@ OPTIONS = {
     "radius": ("{temp = 12}", ["--radius", "temp=12"]),
     "against": ('"temp=2"', ["--against", "temp=2"]),
     "give_up": ('"20%"', ["--give-up", "20%"]),
+    "objective": ('"worst third"', ["--objective", "worst third"]),
     "criterion": ('"regret"', ["--criterion", "regret"]),
     "clip": ("0.25", ["--clip", "0.25"]),
 }
