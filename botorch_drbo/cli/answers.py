@@ -108,6 +108,10 @@ def of_check(check: ModelCheck) -> dict[str, Json]:
         "contexts_outside": check.unseen,
         "contexts_outside_by_column": dict(unseen),
         "contexts_moved": {m.column: m.share for m in check.moved},
+        "new_levels": {
+            new.column: {"explained": new.explained, "without_features": new.without}
+            for new in check.new_levels
+        },
         "rows": [dict(zip(columns, row, strict=True)) for row in rows],
     }
 

@@ -54,6 +54,7 @@ _LISTS = (
     "--known",
     "--radius",
     "--against",
+    "--features",
     "--methods",
     "--shift",
     "--at",

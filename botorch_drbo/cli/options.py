@@ -279,6 +279,14 @@ class Options:
             "deviation and giving up at most 10%; wdrbo_exact with a --radius.",
         ),
     ] = None
+    features: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--features",
+            help="Numbers that describe the levels of a category: NAME=FILE.csv, with "
+            "a row for each level. Levels that were never tried are predicted by them.",
+        ),
+    ] = None
     surrogate: Annotated[
         str | None,
         typer.Option(

@@ -7,7 +7,7 @@ import math
 import re
 import tomllib
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from pathlib import Path
@@ -22,6 +22,7 @@ from botorch_drbo.cli.columns import (
     parse_against,
     parse_at_most,
     parse_constraint,
+    parse_files,
     parse_give_up,
     parse_known,
     parse_limits,
@@ -64,6 +65,8 @@ class Description:
     contexts: Mapping[str, Variable]
     # The column to be improved.
     outcome: str
+    # Files of numbers that describe the levels of categories.
+    features: Mapping[str, Path] = field(default_factory=dict)
     # Linear constraints of decisions, as they are typed.
     constraints: Sequence[str] = ()
     # Of measured columns, as they are typed.
@@ -225,6 +228,14 @@ def _texts(path: Path, key: str, value: Toml) -> list[str]:
     return texts
 
 
+def _files(path: Path, key: str, value: Toml) -> dict[str, Path]:
+    """Files, as seen from this one."""
+    if not isinstance(value, dict):
+        raise _refusal(path, key, value, '{NAME = "FILE.csv"}')
+    files = {name: _text(path, f"{key}.{name}", file) for name, file in value.items()}
+    return {name: path.parent / file for name, file in files.items()}
+
+
 def _price(path: Path, key: str, value: Toml) -> str:
     return (
         _text(path, key, value)
@@ -261,6 +272,7 @@ _KEYS: Mapping[str, Callable[[Path, str, Toml], object]] = {
     "minimize": _flag,
     "limits": _texts,
     "constraints": _texts,
+    "features": _files,
     "status": _text,
     "algorithm": _text,
     "surrogate": _text,
@@ -359,6 +371,9 @@ class Problem:
         """Read the words of a command line, the file, and what is said of it."""
         file = CsvFile.read(options.data)
         description, notes = _described(options, file)
+        description = _described_levels(
+            description, {*(options.decisions or ()), *(options.contexts or ())}
+        )
         description, how = _with_default(description, options.no_insurance)
         notes += [how] if how else []
         chosen, met = description.decisions, description.contexts
@@ -504,6 +519,37 @@ def _warn_of_cut_radius(
             )
 
 
+def _described_levels(said: Description, guessed: Collection[str]) -> Description:
+    """The categories with the numbers that describe their levels.
+
+    Where only the name of a column was typed, all levels of the file are its levels.
+    """
+    tables = {"decisions": dict(said.decisions), "contexts": dict(said.contexts)}
+    for name, path in said.features.items():
+        table = next((t for t in tables.values() if name in t), {})
+        variable = table.get(name)
+        if not isinstance(variable, Category):
+            known = [
+                other
+                for each in tables.values()
+                for other, kind in each.items()
+                if isinstance(kind, Category)
+            ]
+            raise InputDataError(
+                f"There is no category `{name}` that {path} could describe."
+                f"{did_you_mean(name, known)} The categories are {known}."
+            )
+        numbers = CsvFile.read(path).numbers_by(name)
+        choices = dict.fromkeys(variable.choices)
+        if name in guessed:
+            choices |= dict.fromkeys(numbers)
+        try:
+            table[name] = Category(list(choices), features=numbers)
+        except InputDataError as error:
+            raise InputDataError(f"{path}: {error}") from error
+    return replace(said, **tables)
+
+
 def _with_default(said: Description, no_insurance: bool) -> tuple[Description, str]:
     """The recipe and the decision rule where none is named, and what they do."""
     if no_insurance and (said.against or said.give_up or said.algorithm):
@@ -579,6 +625,7 @@ def _described(options: Options, file: CsvFile) -> tuple[Description, list[str]]
         )
     given = {
         "constraints": options.constraint,
+        "features": parse_files(options.features) if options.features else None,
         "limits": options.limit,
         "minimize": options.minimize,
         "algorithm": options.algorithm,

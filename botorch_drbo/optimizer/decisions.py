@@ -37,7 +37,7 @@ from botorch_drbo.recipes import Recipe
 from botorch_drbo.recipes.fitted_state import FittedState
 from botorch_drbo.recipes.model_based import ModelBasedRecipe
 from botorch_drbo.recommendation import ModelCheck, Recommendation
-from botorch_drbo.recommendation.model_check import beyond_seen
+from botorch_drbo.recommendation.model_check import beyond_seen, new_levels
 from botorch_drbo.recommendation.moved_contexts import MovedContext, moved_contexts
 from botorch_drbo.recommendation.price import GiveUp
 from botorch_drbo.recommendation.price_curve import PriceCurve
@@ -465,8 +465,12 @@ def checked(run: Run, asked: ContextSet | None) -> ModelCheck:
     )
     with isolated_rng(state.seed, state.space.bounds.device):
         check = state.check(model, surrogate, asked)
+        named = configuration.named
+        names = [] if named is None else [*named.decisions, *named.contexts]
+        levels = new_levels(surrogate, history, state.space, names)
     check = replace(
         check,
+        new_levels=levels,
         trials=tuple(run.ledger.standing.complete),
         moved=moved_in(run),
         context_names=state.space.context_columns,

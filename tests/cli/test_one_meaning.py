@@ -104,12 +104,13 @@ def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]
 
 
 def test_every_key_has_an_option_and_every_command_takes_it() -> None:
-    assert {*OPTIONS, "outcome"} == set(problem._KEYS)
+    # Of features a column that is a category has its own test: test_features.py.
+    assert {*OPTIONS, "outcome", "features"} == set(problem._KEYS)
     named = {command.callback.__name__ for command in app.registered_commands}  # pyright: ignore
     assert named == {*COMMANDS, "init", "example"}
     for command in COMMANDS:
         taken = {*signature(getattr(commands, command)).parameters}
-        names = {name.removesuffix("s") for name in OPTIONS} | {"statu"}
+        names = {name.removesuffix("s") for name in OPTIONS} | {"statu", "feature"}
         assert names <= {name.removesuffix("s") for name in taken}
 
 
