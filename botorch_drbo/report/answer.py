@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from botorch_drbo.plotting.model import plot_slice
 from botorch_drbo.plotting.robustness import plot_price
+from botorch_drbo.plotting.scope import draw_contexts, draw_decisions
 from botorch_drbo.posterior.mixture import GaussianMixture
 from botorch_drbo.recommendation.model_check import (
     FEW_OUTCOMES,
@@ -114,6 +115,27 @@ def slices_section(found: Findings) -> Markup:
             f"worst case{limited}.",
         ),
         tag("div", *drawn, class_="figures"),
+    )
+
+
+def scope_section(found: Findings) -> Markup:
+    """The decision on each context, beside the leading others."""
+    scope = found.scope
+    if scope is None:
+        raise RuntimeError("A page without a list of contexts has no such section.")
+    height = 1.4 + 0.22 * len(scope.contexts)
+    dots = f"A dot for each {scope.names[0]}, the best on top, with its interval."
+    heat = (
+        f"What is expected of the leading decisions on each {scope.names[0]}; the "
+        "first is the recommended one."
+    )
+    recommended = ", ".join(map(shown, found.best.x.iloc[0].tolist()))
+    rows = list(enumerate([recommended, *scope.decisions[1:]], 1))
+    return joined(
+        tag("p", scope.words()),
+        figure(lambda ax: draw_contexts(scope, ax), dots, height),
+        figure(lambda ax: draw_decisions(scope, ax), heat, height),
+        table(["decision", scope.names[1]], rows),
     )
 
 
