@@ -566,9 +566,9 @@ def _with_default(said: Description, no_insurance: bool) -> tuple[Description, s
                 f"Got --objective and {'--no-insurance' if no_insurance else given}, "
                 "here or in the file: both say what is decided for. Leave one out."
             )
-        price = ""
+        price = f" over the scope, {said.scope}" if said.scope else ""
         if said.give_up not in (None, "all"):
-            price = f", giving up at most {said.give_up}"
+            price += f", giving up at most {said.give_up}"
         return (
             replace(said, algorithm=DEFAULT),
             f"learnt and decided for: {said.objective}{price}",
