@@ -18,6 +18,7 @@ DEFAULTS = {
     "Adversary.diameter": "None: no largest distance is known",
     "Adversary.fixed_radius": "that of the option `radius`",
     "Adversary.check_space": "the columns of a radius",
+    "ModelBasedRecipe._check_decides": "what a price or a regret needs",
     "ModelBasedRecipe._has_own_objective": "where no worst case is maximised",
     "Adversary.search_problem": "the problem of the recommendation, on its list",
     "Adversary.worst_case_problem_of": "the set around the contexts as they are",

@@ -27,6 +27,7 @@ from botorch_drbo.acquisition.upper_confidence_bound import (
     DistributionallyRobustUCB,
     EnlargedConfidenceUCB,
     FiniteDifferenceUCB,
+    ShareAboveUCB,
 )
 
 __all__ = [
@@ -43,6 +44,7 @@ __all__ = [
     "RobustAcquisitionFunction",
     "RobustFeasibility",
     "RobustThompsonSampling",
+    "ShareAboveUCB",
     "best_robust_value",
     "qDistributionallyRobustUCB",
     "qLogDistributionallyRobustNoisyExpectedImprovement",

@@ -329,14 +329,15 @@ class ConfidenceScore(NamedTuple):
         Shapes: ``at``: ``... x k``, returns ``... x k x d_c``.
         """
         sigma = at.variance.clamp_min(self.min_variance).sqrt()
-        share = 0.5 * self._width(sigma) * (at.variance > self.min_variance) / sigma
+        share = 0.5 * self.widths(sigma) * (at.variance > self.min_variance) / sigma
         return at.mean_slope + share.unsqueeze(-1) * at.variance_slope
 
     def _half(self, variance: Tensor) -> Tensor:
         """Half the interval, ``w sigma``."""
-        return self._width(variance) * variance.clamp_min(self.min_variance).sqrt()
+        return self.widths(variance) * variance.clamp_min(self.min_variance).sqrt()
 
-    def _width(self, like: Tensor) -> Tensor:
+    def widths(self, like: Tensor) -> Tensor:
+        """The width beside moments ``... (x S) x n``."""
         width = beside(self.width, like)
         return width.unsqueeze(-1) if width.ndim else width  # S x 1 beside S x n
 

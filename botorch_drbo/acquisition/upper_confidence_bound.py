@@ -8,10 +8,12 @@ from typing import Any, Self, Unpack, final
 import torch
 from botorch.exceptions.errors import InputDataError
 from botorch.models.model import Model
+from botorch.utils.safe_math import logmeanexp
 from torch import Tensor
 
-from botorch_drbo._validation import check_points, check_positive
+from botorch_drbo._validation import check_points, check_positive, is_finite_number
 from botorch_drbo.acquisition.analytic import COARSER, RobustAcquisitionFunction
+from botorch_drbo.acquisition.feasibility import log_probability_of_feasibility
 from botorch_drbo.acquisition.inputs import (
     ConfidenceBoundOptions,
     PosteriorOptions,
@@ -260,6 +262,81 @@ class DistributionallyRobustUCB(ObjectiveUCB):
         problem = around.search_problem(state)
         objective = UncertaintyObjective.dro(problem.ambiguity_set)
         return cls(model, beta, problem.contexts, objective, **options)
+
+
+@final
+class ShareAboveUCB(RobustAcquisitionFunction):
+    r"""A confidence bound of the share of contexts with an outcome above a threshold.
+
+    .. math::
+        \alpha(x) = \ln \sum_{i=1}^n w_i \Big( P_i + \sqrt{\beta P_i (1 - P_i)} \Big),
+        \qquad P_i = P\big( f(x, c_i) > \tau \big)
+            = \Phi\Big( \frac{\mu(x, c_i) - \tau}{\sigma(x, c_i)} \Big)
+
+    The share of contexts above ``tau`` is the mean of numbers that are 0 or 1, whose
+    posterior means are ``P`` and whose deviations are the roots of ``P (1 - P)``: as
+    for ``DistributionallyRobustUCB``, the bound is the mean of the bounds at each
+    context. With ``beta`` zero it is the logarithm of the expected share. ``f`` is the
+    outcome without noise.
+
+    Values are logarithms, so that there is a gradient where every probability is tiny.
+    The shares of the models of an ensemble are averaged before.
+
+    Args:
+        model: A fitted single-output BoTorch model of the joint input ``[x, c]``.
+        beta: The squared width of the confidence bound, BoTorch's convention.
+        context_set: The reference distribution, ``n`` contexts of ``d_c`` columns.
+        threshold: ``tau``, in the units of y.
+        options: The options of every confidence bound; ``misspecification`` widens it.
+
+    Raises:
+        InputDataError: A negative beta, or a threshold that is not a finite number.
+        BotorchTensorDimensionError: Context columns that do not fit the model.
+        UnsupportedError: A model that is not single-output.
+
+    Example:
+        >>> import torch
+        >>> from botorch.models import SingleTaskGP
+        >>> from botorch_drbo import ContextSet
+        >>> from botorch_drbo.acquisition import ShareAboveUCB
+        >>> Z = torch.rand(8, 2, dtype=torch.double)  # decision, context
+        >>> model = SingleTaskGP(Z, Z.sum(dim=-1, keepdim=True))
+        >>> contexts = ContextSet.empirical(Z[:, 1:])
+        >>> share = ShareAboveUCB(model, 0.0, contexts, threshold=-9.0)
+        >>> share(torch.rand(2, 1, 1, dtype=torch.double)).exp().round()
+        tensor([1., 1.], dtype=torch.float64, grad_fn=<RoundBackward0>)
+    """
+
+    _log = True
+    repulsion = 0.0  # the term has the units of the outcome
+
+    def __init__(
+        self,
+        model: Model,
+        beta: float | Tensor,
+        context_set: ContextSet,
+        *,
+        threshold: float,
+        **options: Unpack[ConfidenceBoundOptions],
+    ) -> None:
+        if not is_finite_number(threshold):
+            raise InputDataError(
+                f"`threshold` must be a finite number, got {threshold!r}."
+            )
+        super().__init__(model, beta, context_set, **options)
+        self.threshold = float(threshold)
+
+    def values(self, X: Tensor) -> Tensor:
+        r"""The logarithm of the bound of the share."""
+        mean, variance = self._view.at(X).moments()  # b (x S) x n
+        excess = mean - self.threshold
+        log_p = log_probability_of_feasibility(excess, variance)
+        log_sd = 0.5 * (log_p + log_probability_of_feasibility(-excess, variance))
+        bound = torch.logaddexp(log_p, log_sd + self._bound.widths(mean).log())
+        return (bound + self.context_set.weights.to(bound).log()).logsumexp(-1)
+
+    def _over_models(self, values: Tensor) -> Tensor:
+        return logmeanexp(values, dim=-1)
 
 
 class FiniteDifferenceUCB(RobustAcquisitionFunction):

@@ -418,6 +418,11 @@ def profile(
     file, space = problem.file, problem.space
     this_round = problem.this_round(forecast, known)
     best = opt.recommend(**this_round)
+    if best.decided_for:
+        raise InputDataError(
+            f"A profile is by the radius of a ball, and `--objective "
+            f"'{best.decided_for}'` has none. Leave it out, or give a --radius instead."
+        )
     try:
         found = opt.robustness_profile(best.x, target=target, **this_round)
     except InputDataError as error:  # what was asked has passed `recommend`

@@ -70,6 +70,8 @@ def of_recommendation(
         "expected_interval": _pair(best.expected_interval),
         "worst_case": best.worst_case_value,
         "worst_case_interval": _pair(best.worst_case_interval),
+        "decided_for": best.decided_for or None,
+        "share": best.objective if best.decided_for.startswith("share") else None,
         "level": best.level,
         "worst_case_is_exact": best.worst_case_status.name == "EXACT",
         "searched": best.searched,
@@ -106,6 +108,10 @@ def of_check(check: ModelCheck) -> dict[str, Json]:
         "contexts_outside": check.unseen,
         "contexts_outside_by_column": dict(unseen),
         "contexts_moved": {m.column: m.share for m in check.moved},
+        "new_levels": {
+            new.column: {"explained": new.explained, "without_features": new.without}
+            for new in check.new_levels
+        },
         "rows": [dict(zip(columns, row, strict=True)) for row in rows],
     }
 

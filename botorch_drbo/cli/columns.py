@@ -286,6 +286,18 @@ def parse_give_up(word: str, outcome: str) -> float | dict[str, float] | None:
     return size if word.strip().endswith("%") else {outcome: size}
 
 
+def parse_files(words: Sequence[str]) -> dict[str, Path]:
+    """Read which file describes the levels of which category."""
+    found = _pairs(
+        words,
+        lambda word, name: (
+            f"`--features {word}` cannot be read. Write NAME=FILE.csv, once for each "
+            "category that is described."
+        ),
+    )
+    return {name: Path(file) for name, file in found.items()}
+
+
 def _pairs(
     words: Iterable[str],
     refusal: Callable[[str, str], str],

@@ -22,7 +22,7 @@ import pandas as pd
 from botorch.exceptions.errors import InputDataError
 from botorch.exceptions.warnings import BotorchWarning
 
-from botorch_drbo.cli.columns import as_decimal, read_cell
+from botorch_drbo.cli.columns import as_decimal, as_number, read_cell
 from botorch_drbo.problem.equalities import EXACT
 from botorch_drbo.problem.feasible import feasible
 from botorch_drbo.space import Category, Continuous, Integer, Log, Space, Variable
@@ -85,6 +85,30 @@ class CsvFile:
         """The cells of a column by the numbers of their lines."""
         j = self.header.index(name)
         return {number: row[j] for number, row in self.lines}
+
+    def numbers_by(self, name: str) -> dict[str, dict[str, float]]:
+        """Numbers by the names in a column, or in the first one if there is none."""
+        key = name if name in self.header else self.header[0]
+        found: dict[str, dict[str, float]] = {}
+        for line, level in self.column(key).items():
+            if not level or level in found:
+                what = f"{level!r} has a row already" if level else "no name"
+                raise InputDataError(
+                    f"{self.path}, line {line}, column `{key}`: {what}. Give each "
+                    "level one row."
+                )
+            found[level] = {}
+            for other in self.header:
+                number = as_number(word := self.column(other)[line])
+                if other != key and number is None:
+                    raise InputDataError(
+                        f"{self.path}, line {line}, column `{other}`: must be a "
+                        f"number, got {word!r}. Write texts as columns of 0 and 1, "
+                        "and leave out a column that is not known of every level."
+                    )
+                if other != key and number is not None:
+                    found[level][other] = number
+        return found
 
     def frame(
         self, variables: Mapping[str, Variable | None], texts: Sequence[str] = ()

@@ -153,9 +153,11 @@ _OTHER_KEYS = """\
 # Other keys, above the [tables]:
 # limits = ["runoff <= 9"]                  on measured columns
 # constraints = ["price + 2*stock <= 100"]  on decisions
+# features = {NAME = "levels.csv"}          numbers that describe a category's levels
 # radius = {NAME = SIZE}                    how far a context may be off, in its unit
 # scope = "uniform"                         contexts to serve, or a file of them
 # half_life = 20                            rows after which a context counts half
+# objective = "worst fifth"                 or mean, minimum, share above 60
 # algorithm = "wdrbo_exact"                 the recipe
 # surrogate = "ensemble"                    how outcomes are modelled
 # feasibility = 0.95                        probability with which all limits must hold

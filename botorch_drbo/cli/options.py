@@ -279,6 +279,14 @@ class Options:
             "deviation and giving up at most 10%; wdrbo_exact with a --radius.",
         ),
     ] = None
+    features: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--features",
+            help="Numbers that describe the levels of a category: NAME=FILE.csv, with "
+            "a row for each level. Levels that were never tried are predicted by them.",
+        ),
+    ] = None
     surrogate: Annotated[
         str | None,
         typer.Option(
@@ -315,6 +323,15 @@ class Options:
             help="Decide for the expectation alone, where no recipe is named.",
         ),
     ] = False
+    objective: Annotated[
+        str | None,
+        typer.Option(
+            "--objective",
+            help="What is maximised over the contexts: mean, worst fifth (or half, "
+            "quarter, 30% ...), minimum, or 'share above 60'. With --minimize: "
+            "maximum, 'share below 60'; the worst fifth is the dearest.",
+        ),
+    ] = None
     criterion: Annotated[
         str | None,
         typer.Option(

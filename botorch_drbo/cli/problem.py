@@ -7,7 +7,7 @@ import math
 import re
 import tomllib
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from pathlib import Path
@@ -22,6 +22,7 @@ from botorch_drbo.cli.columns import (
     parse_against,
     parse_at_most,
     parse_constraint,
+    parse_files,
     parse_give_up,
     parse_known,
     parse_limits,
@@ -64,6 +65,8 @@ class Description:
     contexts: Mapping[str, Variable]
     # The column to be improved.
     outcome: str
+    # Files of numbers that describe the levels of categories.
+    features: Mapping[str, Path] = field(default_factory=dict)
     # Linear constraints of decisions, as they are typed.
     constraints: Sequence[str] = ()
     # Of measured columns, as they are typed.
@@ -86,6 +89,8 @@ class Description:
     against: Sequence[str] = ()
     # What a better worst case may cost, as it is typed; None for all.
     give_up: str | None = None
+    # What is maximised, in words; None for the recipe's own.
+    objective: str | None = None
     # What is best in the worst of all; None for the recipe's own.
     criterion: str | None = None
     # What share of cases a shift may cut at the bounds; None for none.
@@ -223,6 +228,14 @@ def _texts(path: Path, key: str, value: Toml) -> list[str]:
     return texts
 
 
+def _files(path: Path, key: str, value: Toml) -> dict[str, Path]:
+    """Files, as seen from this one."""
+    if not isinstance(value, dict):
+        raise _refusal(path, key, value, '{NAME = "FILE.csv"}')
+    files = {name: _text(path, f"{key}.{name}", file) for name, file in value.items()}
+    return {name: path.parent / file for name, file in files.items()}
+
+
 def _price(path: Path, key: str, value: Toml) -> str:
     return (
         _text(path, key, value)
@@ -259,6 +272,7 @@ _KEYS: Mapping[str, Callable[[Path, str, Toml], object]] = {
     "minimize": _flag,
     "limits": _texts,
     "constraints": _texts,
+    "features": _files,
     "status": _text,
     "algorithm": _text,
     "surrogate": _text,
@@ -268,6 +282,7 @@ _KEYS: Mapping[str, Callable[[Path, str, Toml], object]] = {
     "radius": _radius,
     "against": _texts,
     "give_up": _price,
+    "objective": _text,
     "criterion": _text,
     "clip": _number,
 }
@@ -356,6 +371,9 @@ class Problem:
         """Read the words of a command line, the file, and what is said of it."""
         file = CsvFile.read(options.data)
         description, notes = _described(options, file)
+        description = _described_levels(
+            description, {*(options.decisions or ()), *(options.contexts or ())}
+        )
         description, how = _with_default(description, options.no_insurance)
         notes += [how] if how else []
         chosen, met = description.decisions, description.contexts
@@ -383,7 +401,7 @@ class Problem:
         texts = () if said.status is None else (said.status,)
         further = {
             name: value
-            for name in ("feasibility", "half_life", "radius", "criterion")
+            for name in ("feasibility", "half_life", "radius", "objective", "criterion")
             if (value := getattr(said, name)) is not None
         }
         if said.against:
@@ -501,6 +519,37 @@ def _warn_of_cut_radius(
             )
 
 
+def _described_levels(said: Description, guessed: Collection[str]) -> Description:
+    """The categories with the numbers that describe their levels.
+
+    Where only the name of a column was typed, all levels of the file are its levels.
+    """
+    tables = {"decisions": dict(said.decisions), "contexts": dict(said.contexts)}
+    for name, path in said.features.items():
+        table = next((t for t in tables.values() if name in t), {})
+        variable = table.get(name)
+        if not isinstance(variable, Category):
+            known = [
+                other
+                for each in tables.values()
+                for other, kind in each.items()
+                if isinstance(kind, Category)
+            ]
+            raise InputDataError(
+                f"There is no category `{name}` that {path} could describe."
+                f"{did_you_mean(name, known)} The categories are {known}."
+            )
+        numbers = CsvFile.read(path).numbers_by(name)
+        choices = dict.fromkeys(variable.choices)
+        if name in guessed:
+            choices |= dict.fromkeys(numbers)
+        try:
+            table[name] = Category(list(choices), features=numbers)
+        except InputDataError as error:
+            raise InputDataError(f"{path}: {error}") from error
+    return replace(said, **tables)
+
+
 def _with_default(said: Description, no_insurance: bool) -> tuple[Description, str]:
     """The recipe and the decision rule where none is named, and what they do."""
     if no_insurance and (said.against or said.give_up or said.algorithm):
@@ -510,6 +559,20 @@ def _with_default(said: Description, no_insurance: bool) -> tuple[Description, s
         )
     if said.algorithm is not None:
         return said, ""
+    if said.objective is not None:
+        if no_insurance or said.against or said.radius is not None:
+            given = "--against" if said.against else "--radius"
+            raise InputDataError(
+                f"Got --objective and {'--no-insurance' if no_insurance else given}, "
+                "here or in the file: both say what is decided for. Leave one out."
+            )
+        price = f" over the scope, {said.scope}" if said.scope else ""
+        if said.give_up not in (None, "all"):
+            price += f", giving up at most {said.give_up}"
+        return (
+            replace(said, algorithm=DEFAULT),
+            f"learnt and decided for: {said.objective}{price}",
+        )
     if said.radius is not None and not said.against and not no_insurance:
         return said, ""
     # Who says which contexts count fears no others, unless that is said too.
@@ -562,6 +625,7 @@ def _described(options: Options, file: CsvFile) -> tuple[Description, list[str]]
         )
     given = {
         "constraints": options.constraint,
+        "features": parse_files(options.features) if options.features else None,
         "limits": options.limit,
         "minimize": options.minimize,
         "algorithm": options.algorithm,
@@ -572,6 +636,7 @@ def _described(options: Options, file: CsvFile) -> tuple[Description, list[str]]
         "radius": parse_radius(options.radius) if options.radius else None,
         "against": options.against,
         "give_up": options.give_up,
+        "objective": options.objective,
         "criterion": options.criterion,
         "clip": options.clip,
         "status": options.status,

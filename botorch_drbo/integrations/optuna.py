@@ -213,7 +213,10 @@ class RobustSampler(BaseSampler):
         # All else is checked now, also where the parameters are not known yet.
         space = _UNKNOWN if search_space is None else search_space
         columns = Columns(space, "search_space")
-        self._configuration(columns, StudyDirection.MAXIMIZE)
+        objective = self._algorithm.options.get("objective")
+        low = getattr(objective, "low_is_good", False)  # of words; the study decides
+        direction = StudyDirection.MINIMIZE if low else StudyDirection.MAXIMIZE
+        self._configuration(columns, direction)
 
     def infer_relative_search_space(
         self, study: Study, trial: FrozenTrial

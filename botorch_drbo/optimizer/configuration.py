@@ -14,6 +14,7 @@ from botorch_drbo._validation import check_bounds, check_choice, check_count, ch
 from botorch_drbo.codec import decode, encode
 from botorch_drbo.codec.objects import decode_arguments
 from botorch_drbo.contexts import ContextSet
+from botorch_drbo.objectives import NamedObjective
 from botorch_drbo.problem import SearchSpace
 from botorch_drbo.problem.round import contexts_within
 from botorch_drbo.recipes import Recipe, recipe_from_dict
@@ -133,6 +134,9 @@ class Configuration:
     def check_decided(self, algorithm: Recipe) -> None:
         """Refuse a price in another unit, and a danger of other contexts."""
         check_give_up_unit(algorithm.options.get("give_up"), self.outcome.name)
+        named = algorithm.options.get("objective")
+        if isinstance(named, NamedObjective):
+            named.check_direction(maximize=self.maximize)
         against = algorithm.options.get("against")
         if against is not None:
             against.check_space(self.space)

@@ -6,6 +6,7 @@ import math
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import torch
 from botorch.exceptions.errors import (
@@ -18,9 +19,11 @@ from botorch.models.model import Model
 from torch import Tensor
 
 from botorch_drbo.adversaries import Adversary
+from botorch_drbo.adversaries.empirical import AroundContexts
 from botorch_drbo.ambiguity import AmbiguitySet
 from botorch_drbo.calibrate.budget import RobustnessProfile
 from botorch_drbo.contexts import ContextSet
+from botorch_drbo.objectives import NamedObjective
 from botorch_drbo.optimizer.configuration import Configuration
 from botorch_drbo.optimizer.events import as_rows
 from botorch_drbo.optimizer.ledger import Ledger, recognised
@@ -34,7 +37,7 @@ from botorch_drbo.recipes import Recipe
 from botorch_drbo.recipes.fitted_state import FittedState
 from botorch_drbo.recipes.model_based import ModelBasedRecipe
 from botorch_drbo.recommendation import ModelCheck, Recommendation
-from botorch_drbo.recommendation.model_check import beyond_seen
+from botorch_drbo.recommendation.model_check import beyond_seen, new_levels
 from botorch_drbo.recommendation.moved_contexts import MovedContext, moved_contexts
 from botorch_drbo.recommendation.price import GiveUp
 from botorch_drbo.recommendation.price_curve import PriceCurve
@@ -55,6 +58,8 @@ class DecidedBy:
     give_up: GiveUp | None = None
     # What is best in the worst of all.
     criterion: str | None = None
+    # What is maximised, in words.
+    objective: str | None = None
 
 
 class InitialDesign:
@@ -149,6 +154,7 @@ def next_decisions(
     algorithm, state = run.configuration.algorithm.given(
         run.state(Purpose.PROPOSAL), this_round, decides=True
     )
+    _warn_of_threshold(_named(algorithm, DecidedBy()), run)
     known = state.space.known_context
     X_pending = which_may_meet(ledger.pending, known, space)
     failed = which_may_meet(ledger.failed, known, space)
@@ -299,6 +305,8 @@ def recommended(
     level = check_level(level)
     configuration = run.configuration
     recipe, state = _decided_by(run, this_round, decided)
+    named = _named(recipe, decided)
+    _warn_of_threshold(named, run)
     best = recipe.recommended(state, candidates)
     check, moved = best.model_check, moved_in(run)
     if check is not None:
@@ -317,15 +325,17 @@ def recommended(
         ),
         direction="" if best.worlds else mean_moved(best.context_set, worst, run),
     )
-    return configuration.outcome.turned(
-        best,
-        "price",
-        "promise",
-        "model_check",
-        "objective",
-        "expected_value",
-        "worst_case_value",
-    )
+    turned = ["price", "promise", "model_check", "expected_value", "worst_case_value"]
+    if named is not None:  # a share has no unit, and words have no radius to speak of
+        best = replace(
+            best,
+            decided_for=named.words,
+            searched=f"the posterior mean, {named.where}",
+            stability=None,
+        )
+    if named is None or named.threshold is None:
+        turned.append("objective")
+    return configuration.outcome.turned(best, *turned)
 
 
 def priced(
@@ -334,6 +344,12 @@ def priced(
     """The worst case by its price, in the user's sign."""
     outcome = run.configuration.outcome
     recipe, state = _decided_by(run, this_round, decided)
+    named = _named(recipe, decided)
+    if named is not None and named.threshold is not None:
+        raise UnsupportedError(
+            f"A price curve is of worst cases, and `objective='{named.words}'` is "
+            "none. `recommend(give_up=...)` decides at one price."
+        )
     if not isinstance(recipe, ModelBasedRecipe):
         raise UnsupportedError(
             f"`{recipe.name}` has no model of its own to find prices by. Take `erbo`, "
@@ -351,6 +367,10 @@ def _decided_by(
     given = {name: value for name, value in said.items() if value is not None}
     if not given:
         return recipe, state
+    if "objective" in given:
+        given = _in_words(recipe, run.configuration, given)
+    elif "against" in given and "objective" in recipe.options:
+        given["objective"] = None
     lacking = sorted(set(given) - set(recipe.options))
     if lacking:
         raise UnsupportedError(
@@ -365,6 +385,54 @@ def _decided_by(
     recipe = recipe.with_options(**given)
     run.configuration.check_decided(recipe)
     return recipe, state
+
+
+def _in_words(
+    recipe: Recipe, configuration: Configuration, given: dict[str, Any]
+) -> dict[str, Any]:
+    """What is given beside an objective in words, as options that the recipe has."""
+    others = sorted({"against", "criterion"} & set(given))
+    if others:
+        raise InputDataError(
+            f"Got `objective` and `{others[0]}`: both say what is decided for. Leave "
+            "one out."
+        )
+    named = NamedObjective(given["objective"])
+    named.check_direction(maximize=configuration.maximize)
+    ball, adversary = named.ambiguity_set, recipe.adversary
+    alone = adversary is not None and adversary.believes_reference
+    if ball is None or ("objective" in recipe.options and alone):
+        return {**given, "objective": named, "against": None}
+    found = {
+        **given,
+        "against": AroundContexts(ambiguity_set=ball, contexts_complete=True),
+    }
+    del found["objective"]
+    return found
+
+
+def _named(recipe: Recipe, decided: DecidedBy) -> NamedObjective | None:
+    """What is maximised, if it was said in words."""
+    given = decided.objective or recipe.options.get("objective")
+    if given is None or isinstance(given, NamedObjective):
+        return given
+    return NamedObjective(given) if isinstance(given, str) else None
+
+
+def _warn_of_threshold(named: NamedObjective | None, run: Run) -> None:
+    """Say where a share is of values that were never seen."""
+    outcomes = run.ledger.history.Y
+    if named is None or (tau := named.threshold) is None or not len(outcomes):
+        return
+    low, high = outcomes.min().item(), outcomes.max().item()
+    if not low <= tau <= high:
+        warnings.warn(
+            f"The threshold {tau:g} of `objective='{named.words}'` lies outside the "
+            f"outcomes so far, {low:g} to {high:g}: that share is extrapolated. "
+            "Correct it if it is a slip.",
+            BotorchWarning,
+            stacklevel=4,
+        )
 
 
 def mean_moved(reference: ContextSet, worst: ContextSet, run: Run) -> str:
@@ -397,8 +465,12 @@ def checked(run: Run, asked: ContextSet | None) -> ModelCheck:
     )
     with isolated_rng(state.seed, state.space.bounds.device):
         check = state.check(model, surrogate, asked)
+        named = configuration.named
+        names = [] if named is None else [*named.decisions, *named.contexts]
+        levels = new_levels(surrogate, history, state.space, names)
     check = replace(
         check,
+        new_levels=levels,
         trials=tuple(run.ledger.standing.complete),
         moved=moved_in(run),
         context_names=state.space.context_columns,

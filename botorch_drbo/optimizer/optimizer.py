@@ -634,6 +634,7 @@ class Optimizer(ABC, Generic[Given, Rows, Observed, Advice, Predicted]):
         against: Adversary | AmbiguitySet | None = None,
         give_up: GiveUp | None = None,
         criterion: str | None = None,
+        objective: str | None = None,
     ) -> Advice:
         r"""The decision to implement now: best robust objective of the posterior mean.
 
@@ -659,6 +660,9 @@ class Optimizer(ABC, Generic[Given, Rows, Observed, Advice, Predicted]):
                 algorithm's own limit, or none.
             criterion: ``"worst_case"``, or ``"regret"`` for the least regret in the
                 worst distribution of a danger; None for the algorithm's own.
+            objective: What is to be best, in words, in place of ``against``: "mean",
+                "worst fifth", "minimum" or "share above 60"; see ``NamedObjective``.
+                None for the algorithm's own.
 
         Returns:
             The decision, its expected and worst-case value in your sign, and the
@@ -684,7 +688,7 @@ class Optimizer(ABC, Generic[Given, Rows, Observed, Advice, Predicted]):
             context_set = read_scope(scope, self.space, named)
         this_round = self._round(context_set, radius, context)
         listed = self._rows(candidates, "candidates")
-        decided = DecidedBy(against, give_up, criterion)
+        decided = DecidedBy(against, give_up, criterion, objective)
         found = recommended(self._run, listed, this_round, level, decided)
         return self._translation.recommendation(found)
 

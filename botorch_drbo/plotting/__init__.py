@@ -12,6 +12,7 @@ from botorch_drbo.plotting.robustness import (
     plot_robustness_profile,
     plot_worst_case,
 )
+from botorch_drbo.plotting.scope import plot_scope
 from botorch_drbo.plotting.style import COLOURS, DASHES, MARKERS
 
 __all__ = [
@@ -25,6 +26,7 @@ __all__ = [
     "plot_price",
     "plot_regret",
     "plot_robustness_profile",
+    "plot_scope",
     "plot_surface",
     "plot_worst_case",
 ]

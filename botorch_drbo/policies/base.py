@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import ClassVar, cast, final
 
 from botorch.acquisition import AcquisitionFunction
-from botorch.exceptions.errors import InputDataError
+from botorch.exceptions.errors import InputDataError, UnsupportedError
 from botorch.models import SingleTaskGP
 from botorch.models.model import Model
 from gpytorch.kernels import Kernel
@@ -23,7 +23,7 @@ from botorch_drbo._validation import (
 from botorch_drbo.acquisition import DistributionallyRobustUCB
 from botorch_drbo.adversaries.base import Adversary, FittedRound, SearchProblem
 from botorch_drbo.adversaries.empirical import AroundContexts
-from botorch_drbo.ambiguity import AmbiguitySet
+from botorch_drbo.ambiguity import AmbiguitySet, NoAmbiguity
 from botorch_drbo.codec.objects import storable
 from botorch_drbo.confidence import (
     confidence_width,
@@ -31,7 +31,7 @@ from botorch_drbo.confidence import (
     model_confidence_width,
 )
 from botorch_drbo.confidence.information_gain import noise_std, with_noise_ratio
-from botorch_drbo.objectives import Objective, UncertaintyObjective
+from botorch_drbo.objectives import NamedObjective, Objective, UncertaintyObjective
 from botorch_drbo.posterior.ensemble import each_member, members_of
 from botorch_drbo.problem.round import History
 from botorch_drbo.sampling import sobol
@@ -299,9 +299,10 @@ def check_objective_maker(objective: object) -> None:
         return
     if isinstance(objective, Objective) or not callable(objective):
         raise InputDataError(
-            "`objective` must be a function from an ambiguity set to an Objective, "
-            f"got {type(objective).__name__}: the set is built anew in each "
-            "round. For example `partial(RobustSatisficing, target=5.0)`."
+            "`objective` must be words such as 'worst fifth', or a function from an "
+            f"ambiguity set to an Objective, got {type(objective).__name__}: the set "
+            "is built anew in each round. For example "
+            "`partial(RobustSatisficing, target=5.0)`."
         )
 
 
@@ -318,13 +319,15 @@ class ObjectivePolicy(Policy):
 
     With ``objective`` it is any other one. The search and the choice of a recommended
     decision follow it; the worst case that a recommendation states stays that of the
-    adversary's set.
+    adversary's set, or is that of the words.
 
     Args:
         value_weight: ``a``, the weight of the worst-case value.
         sensitivity_weight: ``b``, the weight of the sensitivity to the radius.
-        objective: From the ambiguity set of a round to the ``Objective`` that takes the
-            place of ``g``, for example ``partial(RobustSatisficing, target=5.0)``. Its
+        objective: What is maximised, in words: "mean", "worst fifth", "minimum" or
+            "share above 60", see ``NamedObjective``; or a function from the ambiguity
+            set of a round to the ``Objective`` that takes the place of ``g``, for
+            example ``partial(RobustSatisficing, target=5.0)``. Its
             scores are in the units of y, and higher is better (with
             ``maximize=False`` they are those of ``-y``). A journal
             stores the name of a function, so that ``resume`` and ``from_state_dict``
@@ -337,7 +340,9 @@ class ObjectivePolicy(Policy):
 
     value_weight: float = 1.0
     sensitivity_weight: float = 0.0
-    objective: ObjectiveMaker | None = None
+    objective: ObjectiveMaker | str | None = None
+    bounds_shares: ClassVar[bool] = False
+    """Whether it takes ``share above ...``, which is of means and deviations."""
 
     def __post_init__(self) -> None:
         """Check that the weights leave something to maximise, and the objective."""
@@ -352,6 +357,8 @@ class ObjectivePolicy(Policy):
             )
         if self.objective is None:
             return
+        if isinstance(self.objective, str):
+            object.__setattr__(self, "objective", NamedObjective(self.objective))
         check_objective_maker(self.objective)
         if (self.value_weight, self.sensitivity_weight) != (1.0, 0.0):
             raise InputDataError(
@@ -360,8 +367,24 @@ class ObjectivePolicy(Policy):
                 "out."
             )
 
+    @property
+    def named(self) -> NamedObjective | None:
+        """What is maximised, if it was said in words."""
+        given = self.objective
+        return given if isinstance(given, NamedObjective) else None
+
     def check(self, adversary: Adversary) -> None:
-        r"""Some sets have no finite sensitivity at radius zero."""
+        r"""Words are of one distribution; some sets have no finite sensitivity at
+        zero."""
+        if (named := self.named) is not None:
+            if not adversary.believes_reference:
+                raise UnsupportedError(
+                    f"`objective='{named.words}'` is of the reference distribution, "
+                    f"and {type(adversary).__name__} moves it. Take a recipe that "
+                    "does not, such as `erbo` or `ei_erbo`."
+                )
+            if named.ambiguity_set is None and not self.bounds_shares:
+                named(NoAmbiguity())  # raises, and names the policy that takes it
         if self.sensitivity_weight == 0.0 or not isinstance(adversary, AroundContexts):
             return
         if adversary.fixed_radius == 0.0:
@@ -371,7 +394,10 @@ class ObjectivePolicy(Policy):
     def maximises_worst_case(self) -> bool:
         """Not where the sensitivity counts too, nor with another objective."""
         weights = self.value_weight, self.sensitivity_weight
-        return self.objective is None and weights == (1.0, 0.0)
+        worst = self.objective is None
+        if self.named is not None:
+            worst = self.named.ambiguity_set is not None
+        return worst and weights == (1.0, 0.0)
 
     def exploiting(
         self, state: FittedRound, adversary: Adversary
@@ -394,7 +420,7 @@ class ObjectivePolicy(Policy):
         Raises:
             InputDataError: The function ``objective`` returned something else.
         """
-        if self.objective is None:
+        if self.objective is None or isinstance(self.objective, str):
             return self.general_objective(problem)
         made = self.objective(problem.ambiguity_set)
         if not isinstance(made, Objective):

@@ -17,6 +17,7 @@ from botorch_drbo.acquisition import (
     EnlargedConfidenceUCB,
     FiniteDifferenceUCB,
     LipschitzPenalizedUCB,
+    ShareAboveUCB,
 )
 from botorch_drbo.acquisition.penalized import PenaltyOver, check_penalty
 from botorch_drbo.adversaries.base import Adversary, FittedRound
@@ -40,7 +41,8 @@ class ConfidenceBound(ObjectivePolicy):
     .. math:: \max_x\, g\big( u(x, c_1), \dots, u(x, c_n) \big), \qquad
         u = \mu + \Big(\sqrt{\beta} + \frac{\epsilon \sqrt t}{\sqrt\lambda}\Big) \sigma
 
-    The recommendation is best for the same objective of the posterior mean.
+    The recommendation is best for the same objective of the posterior mean. A share
+    above a threshold is that of ``ShareAboveUCB``.
 
     Args:
         beta: Exploration in BoTorch's convention, ``mu + sqrt(beta) * sigma``: a
@@ -54,6 +56,7 @@ class ConfidenceBound(ObjectivePolicy):
         InputDataError: An option outside its range.
     """
 
+    bounds_shares: ClassVar[bool] = True
     conditions_in_place: ClassVar[bool] = True
 
     beta: Schedule | ConfidenceWidth | float = option(2.25, check_beta)
@@ -81,8 +84,17 @@ class ConfidenceBound(ObjectivePolicy):
         state: FittedRound,
         adversary: Adversary,
         X_pending: Tensor | None,
-    ) -> DistributionallyRobustUCB:
+    ) -> DistributionallyRobustUCB | ShareAboveUCB:
         problem = adversary.search_problem(state)
+        if self.named is not None and self.named.tau is not None:
+            return ShareAboveUCB(
+                model,
+                beta,
+                problem.contexts,
+                threshold=self.named.tau,
+                misspecification=misspecification,
+                X_pending=X_pending,
+            )
         return DistributionallyRobustUCB(
             model,
             beta,

@@ -23,6 +23,8 @@ Values = Mapping[int, Sequence[float]]
 whole numbers, which may be too many to be listed."""
 Categories = Mapping[int, int]
 """Columns that are categories ``0, ..., k - 1``, which know no order, and their k."""
+Features = Mapping[int, Tensor]
+"""Numbers that describe the levels of columns that are categories, ``k x p`` each."""
 
 _MAX_LISTED = 4096  # combinations of values that are all looked at
 
@@ -58,6 +60,10 @@ class SearchSpace:
         context_logarithms: Context columns that are logarithms of the user's values.
         context_levels: The user's names of the levels of context columns that are
             categories, in their order; empty for their indices.
+        features: Numbers that describe the levels of decision columns that are
+            categories, ``k x p``, in units in which two levels are as far apart as
+            their one-hot vectors; see ``Category``.
+        context_features: The same of the contexts.
 
     Raises:
         BotorchTensorDimensionError: A tensor is not ``2 x d``.
@@ -87,6 +93,8 @@ class SearchSpace:
     context_names: tuple[str, ...] = ()
     context_logarithms: tuple[int, ...] = ()
     context_levels: Mapping[int, Sequence[object]] = field(default_factory=dict)
+    features: Features = field(default_factory=dict)
+    context_features: Features = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Check the bounds and the kinds of the columns."""
@@ -216,6 +224,12 @@ class SearchSpace:
         """The categories among the model's inputs ``[x, c]``."""
         moved = {self.d_x + j: k for j, k in self.context_categories.items()}
         return {**self.categories, **moved}
+
+    @property
+    def joint_features(self) -> Features:
+        """The features of the categories among the model's inputs ``[x, c]``."""
+        moved = {self.d_x + j: table for j, table in self.context_features.items()}
+        return {**self.features, **moved}
 
     @property
     def constrained(self) -> bool:

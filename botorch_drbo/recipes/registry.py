@@ -13,6 +13,7 @@ from botorch_drbo.adversaries import Adversary
 from botorch_drbo.adversaries.wasserstein import WassersteinBall
 from botorch_drbo.codec import decode, encode
 from botorch_drbo.codec.objects import make, tag_of
+from botorch_drbo.objectives import NamedObjective
 from botorch_drbo.policies import Policy
 from botorch_drbo.policies.base import ObjectiveMaker
 from botorch_drbo.recipes.base import Recipe
@@ -32,6 +33,7 @@ from botorch_drbo.surrogate.by_name import ModelMaker
 
 _ENTRIES = {"name", "class", "options"}
 _PARTS = ("adversary", "policy")
+_TAILS = ("cvar", "conditional_value_at_risk", "expected_shortfall")
 _OWN = tag_of(Recipe).partition(":")[0]
 
 DEFAULT, WITH_RADIUS = "erbo", "wdrbo_exact"
@@ -106,6 +108,8 @@ def default_recipe(options: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     It learns for the mean, and decides against the ball of one deviation within a tenth
     of what there is to gain: `benchmarks/experiments/price` decided so.
     """
+    if options.get("objective") is not None:  # who says what counts fears nothing else
+        return DEFAULT, {**options}
     if "against" not in options and {"radius", "adversary"} & options.keys():
         return WITH_RADIUS, {**options}
     insured = {"against": WassersteinBall(radius="sd"), "give_up": GIVE_UP}
@@ -125,7 +129,7 @@ def check_options(
     if known is None:
         if name not in RECIPES:
             raise InputDataError(
-                f"There is no algorithm {name!r}.{did_you_mean(name, RECIPES)} The "
+                f"There is no algorithm {name!r}.{_as_objective(name)} The "
                 f"choices are {sorted(RECIPES)}."
             )
         known = RECIPES[name]
@@ -151,6 +155,19 @@ def check_options(
     raise InputDataError(
         f"`{name}` has no option {', '.join(unknown)}.{near} Its options are {names}."
         f"{further}"
+    )
+
+
+def _as_objective(name: str) -> str:
+    """What was meant by the name of an objective, or by a misspelt one."""
+    words = "worst fifth" if name.lower() in _TAILS else name
+    try:
+        words = NamedObjective(words).words
+    except InputDataError:
+        return did_you_mean(name, RECIPES)
+    return (
+        f" What is maximised is said by `objective={words!r}`, of an algorithm such as "
+        "`erbo`."
     )
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ClassVar, final
 
 from botorch.acquisition import AcquisitionFunction
-from botorch.exceptions.errors import UnsupportedError
+from botorch.exceptions.errors import InputDataError, UnsupportedError
 from botorch.models.model import Model
 from torch import Tensor
 
@@ -14,6 +14,7 @@ from botorch_drbo.adversaries import Adversary, FittedRound, WorstCaseProblem
 from botorch_drbo.adversaries.empirical import Empirical
 from botorch_drbo.ambiguity import AmbiguitySet
 from botorch_drbo.contexts import ContextSet
+from botorch_drbo.objectives import NamedObjective
 from botorch_drbo.policies import Policy
 from botorch_drbo.policies.bounds import ConfidenceBound
 from botorch_drbo.recipes.base import Recipe
@@ -150,9 +151,36 @@ class RobustRecipe(ModelBasedRecipe):
         r"""The policy's, against the adversary."""
         return self.policy.exploiting(state, self.adversary)
 
+    def _check_decides(self) -> None:
+        """A price has a meaning where words say more than the mean."""
+        named = self._named
+        if named is None:
+            return super()._check_decides()
+        if self.against is not None or self.criterion != "worst_case":
+            raise InputDataError(
+                f"Got `objective='{named.words}'` beside "
+                f"`{'criterion' if self.against is None else 'against'}`: both say "
+                "what is decided for. Leave one out."
+            )
+        if self.give_up is not None and named.words == "mean":
+            raise InputDataError(
+                "`give_up` says what of the mean may be given up, and "
+                "`objective='mean'` decides for it. Write for what, such as "
+                "`objective='worst fifth'`."
+            )
+
+    @property
+    def _named(self) -> NamedObjective | None:
+        """What is maximised, if it was said in words."""
+        given = getattr(self.policy, "objective", None)
+        return given if isinstance(given, NamedObjective) else None
+
     def worst_case_problem(self, state: FittedRound) -> WorstCaseProblem:
-        r"""The adversary's."""
-        return self.adversary.worst_case_problem(state)
+        r"""The adversary's, or that of words around the same contexts."""
+        problem = self.adversary.worst_case_problem(state)
+        if (named := self._named) is None or (ball := named.ambiguity_set) is None:
+            return problem
+        return replace(problem, ball=ball.at)
 
     def worst_case_problem_of(
         self, ambiguity_set: AmbiguitySet, state: FittedRound

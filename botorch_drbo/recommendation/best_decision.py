@@ -452,8 +452,11 @@ def decided(
         found = best_by(acqf, state, chance, candidates, effort, limit)
         return Decided((*found[:3], None), limit, best_in_each)
     if own_objective is not None:
-        found = best_by(own_objective(state), state, chance, candidates, effort, limit)
-        return Decided((*found[:3], None), limit)
+        acqf = own_objective(state)
+        x, value, reached, *_ = best_by(acqf, state, chance, candidates, effort, limit)
+        if acqf._log:  # a share
+            value, limit = value.exp(), limit and replace(limit, share=acqf)
+        return Decided((x, value, reached, None), limit)
     return Decided(
         best_worst_case(state, problem, chance, candidates, effort, limit), limit
     )

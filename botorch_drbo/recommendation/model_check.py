@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import final
+from typing import NamedTuple, final
 
 import torch
 from botorch.exceptions.errors import UnsupportedError
@@ -22,6 +22,7 @@ from botorch_drbo.surrogate.cross_validation import (
     HeldOut,
     NearRows,
     cross_validated,
+    folds_of_levels,
     leave_one_out,
     near_rows,
     overconfidence,
@@ -88,6 +89,53 @@ _NUM_WORST = 3
 _WIDTH = 20  # of the names of the lines
 
 
+class NewLevels(NamedTuple):
+    """How well outcomes are predicted at levels of a category that were left out."""
+
+    column: str
+    """The name of the category."""
+    explained: float
+    """The share of the variance that is explained by a model that has its features."""
+    without: float
+    """The same of one that has not."""
+
+    def words(self) -> str:
+        """Both shares in a line."""
+        return (
+            f"explains {_percent(self.explained)} where its level was left out, "
+            f"{_percent(self.without)} without its features"
+        )
+
+
+def new_levels(
+    surrogate: Surrogate, history: History, space: SearchSpace, names: Sequence[str]
+) -> tuple[NewLevels, ...]:
+    """Leave the levels of each category with features out, one after the other."""
+    data, found = joint_data(history, space), []
+    for column, name in enumerate(names):
+        if column not in data.features:
+            continue
+        fold = folds_of_levels(data, column)
+        others = {j: table for j, table in data.features.items() if j != column}
+        shares = []
+        for given in (data, replace(data, features=others)):
+            held = None if fold is None else cross_validated(surrogate, given, fold)
+            if held is not None and fold is not None:
+                parts = squares(held.outcomes, held.predicted.mean, fold)
+                shares.append((1.0 - parts[0].sum() / parts[1].sum()).item())
+        if len(shares) == 2:
+            found.append(NewLevels(name, *shares))
+    return tuple(found)
+
+
+def squares(y: Tensor, predicted: Tensor, fold: Tensor) -> tuple[Tensor, Tensor]:
+    """Squared errors of predictions and of the means of other folds, ``t`` each."""
+    counts = fold.bincount()
+    sums = torch.zeros(len(counts)).to(y).index_add(0, fold, y)
+    means = (y.sum() - sums[fold]) / (len(y) - counts[fold])
+    return (y - predicted).square(), (y - means).square()
+
+
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class ModelCheck:
@@ -119,6 +167,8 @@ class ModelCheck:
         context_names: Names of these columns.
         row_name: What a number of ``trials`` is: ``"trial"``, or ``"line"`` of a file.
         moved: The context columns that the decisions predict, which none should be.
+        new_levels: How well a level is predicted that was left out, of each category
+            with features.
     """
 
     trials: tuple[int, ...]
@@ -135,6 +185,7 @@ class ModelCheck:
     context_names: tuple[str, ...]
     row_name: str = "trial"
     moved: tuple[MovedContext, ...] = ()
+    new_levels: tuple[NewLevels, ...] = ()
 
     @classmethod
     def of(
@@ -231,11 +282,7 @@ class ModelCheck:
         return share - half, min(share + half, 1.0)
 
     def _squares(self) -> tuple[Tensor, Tensor]:
-        """Squared errors of the predictions and of the means of other folds, ``t``."""
-        y, counts = self.outcomes, self.fold.bincount()
-        sums = torch.zeros(len(counts)).to(y).index_add(0, self.fold, y)
-        means = (y.sum() - sums[self.fold]) / (len(y) - counts[self.fold])
-        return (y - self.predicted).square(), (y - means).square()
+        return squares(self.outcomes, self.predicted, self.fold)
 
     @property
     def num_outside(self) -> int:
@@ -346,16 +393,17 @@ class ModelCheck:
             "intervals": [self._widened()],
             "one row": [self.dwarfing_words()],
             "worst rows": [self._row(trial) for trial in self.worst],
+            **{f"a new {new.column}": [new.words()] for new in self.new_levels},
             "noise": [self._noise()],
             "contexts asked for": [self._contexts()],
             "contexts moved": [moved_words(self.moved)],
         }
-        lines = []
+        lines, width = [], max(_WIDTH, *(len(name) + 2 for name in rows))
         for name, texts in rows.items():
             if not texts[0]:
                 continue
-            lines.append(f"{name:<{_WIDTH}}{texts[0]}")
-            lines += [" " * _WIDTH + text for text in texts[1:]]
+            lines.append(f"{name:<{width}}{texts[0]}")
+            lines += [" " * width + text for text in texts[1:]]
         return "\n".join(lines)
 
     def __repr__(self) -> str:

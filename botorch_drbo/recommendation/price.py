@@ -14,6 +14,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar, final
 
 import torch
+from botorch.acquisition import AcquisitionFunction
 from botorch.exceptions.errors import InputDataError
 from botorch.models.model import Model
 from torch import Tensor
@@ -31,7 +32,7 @@ from botorch_drbo.posterior.mixture import (
 )
 from botorch_drbo.problem.feasible import feasible, sample, settled
 from botorch_drbo.problem.search_space import SearchSpace
-from botorch_drbo.recommendation.promise import interval_words, shown
+from botorch_drbo.recommendation.promise import interval_words, share_words, shown
 from botorch_drbo.recommendation.worst_case import mean_at, worst_case
 from botorch_drbo.sampling import sobol
 from botorch_drbo.search.candidates import score
@@ -94,6 +95,8 @@ class PriceLimit:
     limit: float
     # Decisions within the limit, ``m x d_x``: all that are of a list, or starts.
     rows: Tensor
+    # The logarithm of a share that the price is paid for; None for a worst case.
+    share: AcquisitionFunction | None = None
 
     @classmethod
     def of(
@@ -186,6 +189,8 @@ class Price(Generic[_Row]):
         best_worst_case: Its worst case.
         bought: How much better the worst case of the recommended decision is.
         belief: What the model believes of ``paid``.
+        of_share: Whether a share is bought and no worst case: ``best_worst_case`` is
+            the share then.
     """
 
     paid: float
@@ -196,14 +201,12 @@ class Price(Generic[_Row]):
     best_worst_case: float
     bought: float
     belief: GaussianMixture
+    of_share: bool = False
 
     def mirrored(self) -> Price[_Row]:
         """The same of minus the outcome."""
-        return replace(
-            self,
-            best_expected=-self.best_expected,
-            best_worst_case=-self.best_worst_case,
-        )
+        worst = self.best_worst_case if self.of_share else -self.best_worst_case
+        return replace(self, best_expected=-self.best_expected, best_worst_case=worst)
 
     def words(self, best: str, level: float) -> list[str]:
         """Price and purchase in two lines."""
@@ -213,14 +216,23 @@ class Price(Generic[_Row]):
                 f"nothing given up (at most {shown(self.limit)}): it is the decision "
                 "with the best expectation"
             ]
+        there = shown(self.best_worst_case)
+        if self.of_share:
+            there = share_words(self.best_worst_case)
         return [
             f"{shown(self.paid)}{share} of what there is to gain, at most "
             f"{shown(self.limit)} ({100 * level:.3g}%: "
             f"{interval_words(self.belief, level)}); {shown(self.best_expected)} is "
             f"expected of {best}",
-            f"buys {shown(self.bought)} in the worst case, "
-            f"{shown(self.best_worst_case)} there",
+            f"buys {self.purchase}, {there} there",
         ]
+
+    @property
+    def purchase(self) -> str:
+        """What is bought, in words."""
+        if self.of_share:
+            return f"{share_words(self.bought)} of the contexts"
+        return f"{shown(self.bought)} in the worst case"
 
 
 def belief_of_loss(
@@ -245,7 +257,11 @@ def price_of(
     seed: int,
 ) -> Price[Tensor]:
     """What a decision ``d_x`` gives up, and what it buys."""
-    _, there = worst_case(problem, mean_at(model, limit.best), seed=seed)
+    if limit.share is None:
+        there = worst_case(problem, mean_at(model, limit.best), seed=seed)[1].value
+        here = worst_value
+    else:
+        there, here = score(limit.share, torch.stack([limit.best, x])).exp()
     belief = belief_of_loss(model, problem.contexts, limit.best, x)
     return Price(
         paid=max(limit.value - expected.item(), 0.0),
@@ -253,7 +269,8 @@ def price_of(
         gain=limit.gain,
         best=limit.best,
         best_expected=limit.value,
-        best_worst_case=there.value.item(),
-        bought=(worst_value - there.value).item(),
+        best_worst_case=there.item(),
+        bought=(here - there).item(),
+        of_share=limit.share is not None,
         belief=belief.widened(1.0 if widening is None else widening),
     )

@@ -37,6 +37,13 @@ def shown(value: object) -> str:
     return f"{value:.0f}" if 1e4 <= abs(value) < 1e15 else f"{value:.4g}"
 
 
+def share_words(share: float) -> str:
+    """A share in percent, of which the first and last thousandth are not told apart."""
+    if 0.0 < share < 1e-3 or 0.999 < share < 1.0:
+        return "under 0.1%" if share < 0.5 else "over 99.9%"
+    return f"{100 * share:.3g}%"
+
+
 def interval_words(belief: GaussianMixture, level: float) -> str:
     """Both ends, to two significant digits of the width."""
     low, high = belief.interval(level)

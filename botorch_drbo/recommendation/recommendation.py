@@ -16,7 +16,13 @@ from botorch_drbo.problem.round import Held
 from botorch_drbo.recommendation.model_check import ModelCheck, known
 from botorch_drbo.recommendation.moved_contexts import MovedContext, moved_words
 from botorch_drbo.recommendation.price import Price
-from botorch_drbo.recommendation.promise import LEVEL, Promise, interval_words, shown
+from botorch_drbo.recommendation.promise import (
+    LEVEL,
+    Promise,
+    interval_words,
+    share_words,
+    shown,
+)
 from botorch_drbo.recommendation.stability import Stability
 from botorch_drbo.recommendation.worst_case import WorldValue
 
@@ -52,6 +58,7 @@ def summary(
     price: Sequence[str] = (),
     worlds: Sequence[WorldValue] = (),
     direction: str = "",
+    decided_for: str = "",
 ) -> str:
     """The decision, its values, and the contexts that gain most in the worst case."""
     gains = [b - a for a, b in zip(before, after, strict=True)]
@@ -73,6 +80,7 @@ def summary(
     rows = {
         "decision": [row_words(decision)],
         "model": [known] if known else [],
+        "decided for": [decided_for] if decided_for else [],
         f"expected {outcome}": [f"{shown(expected)}{of_expected}"],
         f"worst-case {outcome}": [f"{shown(worst_case)}{of_worst}{note}"],
         "against": _against(worlds, direction),
@@ -154,6 +162,7 @@ class Assessment(ABC, Generic[_Row]):
     price: Price[_Row] | None = None
     worlds: tuple[WorldValue, ...] = ()
     direction: str = ""
+    decided_for: str = ""
 
     @property
     def expected_interval(self) -> tuple[float, float] | None:
@@ -210,7 +219,15 @@ class Assessment(ABC, Generic[_Row]):
             else self.price.words(row_words(self._values(self.price.best)), self.level),
             worlds=self.worlds,
             direction=self.direction,
+            decided_for=self._decided_for,
         )
+
+    @property
+    def _decided_for(self) -> str:
+        """What was said in words, and how much of it there is."""
+        if not self.decided_for.startswith("share"):
+            return self.decided_for and f"the {self.decided_for}"
+        return f"the {self.decided_for}: {share_words(self.objective)} expected"
 
     def _headline(self, x: object) -> str:
         """The decision and its values, on one line."""
@@ -290,6 +307,9 @@ class Recommendation(Assessment[Tensor]):
         worlds: What is expected in each distribution of a danger, the worst first.
         direction: Where the worst distribution moves the mean of the contexts, in
             words; empty where it hardly does.
+        decided_for: What is maximised, where it was said in words, such as "worst
+            fifth", of which the worst case is then; of a share, ``objective`` is its
+            size.
     """
 
     worst_case_weights: Tensor

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from botorch_drbo.plotting.model import plot_slice
 from botorch_drbo.plotting.robustness import plot_price
+from botorch_drbo.plotting.scope import draw_contexts, draw_decisions
 from botorch_drbo.posterior.mixture import GaussianMixture
 from botorch_drbo.recommendation.model_check import (
     FEW_OUTCOMES,
@@ -13,7 +14,7 @@ from botorch_drbo.recommendation.model_check import (
     know_nothing,
 )
 from botorch_drbo.recommendation.moved_contexts import moved_words
-from botorch_drbo.recommendation.promise import interval_words, shown
+from botorch_drbo.recommendation.promise import interval_words, share_words, shown
 from botorch_drbo.recommendation.recommendation import row_words
 from botorch_drbo.report.findings import Findings
 from botorch_drbo.report.markup import (
@@ -117,6 +118,27 @@ def slices_section(found: Findings) -> Markup:
     )
 
 
+def scope_section(found: Findings) -> Markup:
+    """The decision on each context, beside the leading others."""
+    scope = found.scope
+    if scope is None:
+        raise RuntimeError("A page without a list of contexts has no such section.")
+    height = 1.4 + 0.22 * len(scope.contexts)
+    dots = f"A dot for each {scope.names[0]}, the best on top, with its interval."
+    heat = (
+        f"What is expected of the leading decisions on each {scope.names[0]}; the "
+        "first is the recommended one."
+    )
+    recommended = ", ".join(map(shown, found.best.x.iloc[0].tolist()))
+    rows = list(enumerate([recommended, *scope.decisions[1:]], 1))
+    return joined(
+        tag("p", scope.words()),
+        figure(lambda ax: draw_contexts(scope, ax), dots, height),
+        figure(lambda ax: draw_decisions(scope, ax), heat, height),
+        table(["decision", scope.names[1]], rows),
+    )
+
+
 _NUM_CONTEXTS = 5
 _LEAST_GAIN = 1e-3  # of the weight: a smaller share is not shown
 _LEAST_EXPLAINED, _MOST_UNSEEN = 0.3, 0.05
@@ -132,6 +154,12 @@ def decision_section(found: Findings) -> Markup:
         _card(f"Expected {best.outcome}", shown(best.expected_value), expected),
         _card(f"Worst-case {best.outcome}", shown(best.worst_case_value), worst),
     ]
+    if best.decided_for:
+        share = share_words(best.objective) if _is_share(best) else ""
+        name = best.decided_for if share else f"{best.outcome}, {best.decided_for}"
+        note = "expected" if share else worst
+        value = share or shown(best.worst_case_value)
+        values[1] = _card(name[:1].upper() + name[1:], value, note)
     check, details = best.model_check, _how_found(best)
     is_new = (best.num_outcomes or 0) < FEW_OUTCOMES  # of which a warning speaks
     return joined(
@@ -221,10 +249,21 @@ def _lead(found: Findings) -> str:
     if best.promise is not None:
         expected += f" ({_within(best.promise.expected, best.level)})"
         worst += f" ({_within(best.promise.worst_case, best.level)})"
+    then = f"{worst} at worst if the contexts shift {shift}"
+    if _is_share(best):
+        then = f"{share_words(best.objective)} is the expected {best.decided_for}"
+    elif best.decided_for:
+        tail = best.decided_for.startswith("worst")
+        then = f"{worst} {'in' if tail else 'at'} the {best.decided_for}"
+    over = " over the contexts" if best.decided_for else ""
     return (
         f"Choose {row}. The {best.outcome} is then expected to be {expected} on "
-        f"average, and {worst} at worst if the contexts shift {shift}."
+        f"average{over}, and {then}."
     )
+
+
+def _is_share(best: NamedRecommendation) -> bool:
+    return best.decided_for.startswith("share")
 
 
 def _insured(best: NamedRecommendation) -> list[str]:
@@ -248,7 +287,7 @@ def _insured(best: NamedRecommendation) -> list[str]:
         texts.append(
             f"The decision gives up {shown(price.paid)} of the expected {outcome} "
             f"({best.level:.0%}: {interval_words(price.belief, best.level)}; at most "
-            f"{shown(price.limit)}) and buys {shown(price.bought)} in the worst case; "
+            f"{shown(price.limit)}) and buys {price.purchase}; "
             f"{shown(price.best_expected)} is expected of {instead}."
         )
     return texts

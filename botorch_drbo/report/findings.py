@@ -16,6 +16,7 @@ from botorch_drbo.ambiguity import TotalVariation
 from botorch_drbo.calibrate.budget import RobustnessProfile
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.optimizer import NamedOptimizer
+from botorch_drbo.plotting.scope import MOST_CONTEXTS, Scope
 from botorch_drbo.posterior.mixture import GaussianMixture
 from botorch_drbo.problem.round import RoundRadius, in_widths, in_words
 from botorch_drbo.recommendation.importance import (
@@ -26,7 +27,7 @@ from botorch_drbo.recommendation.importance import (
 )
 from botorch_drbo.recommendation.price_curve import PriceCurve
 from botorch_drbo.recommendation.promise import LEVEL
-from botorch_drbo.space import NamedRecommendation, Variable
+from botorch_drbo.space import Category, NamedRecommendation, Variable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -106,6 +107,8 @@ class Findings:
 
     # What a better worst case costs; None where neither danger nor price was named.
     curve: PriceCurve[pd.DataFrame] | None
+    # How the decision does on each context; None where they are no list of categories.
+    scope: Scope | None
     # The run.
     optimizer: NamedOptimizer
     # The decision to implement.
@@ -180,7 +183,7 @@ class Findings:
             for column in range(space.d_x)
         ]
         done()
-        own = found.radius or 0.0
+        own = 0.0 if found.decided_for else found.radius or 0.0
         steps = MULTIPLES if own > 0.0 else SHARES
         # Total variation counts weight twice: where it leaves and where it goes.
         radii = torch.tensor(steps, dtype=torch.double) * (own if own > 0.0 else 2.0)
@@ -198,6 +201,11 @@ class Findings:
         best = NamedRecommendation.of(found, optimizer.named_space)
         if lines is not None and best.model_check is not None:
             best = replace(best, model_check=best.model_check.by_lines(lines))
+        scope = None
+        contexts = optimizer.named_space.contexts.values()
+        listed = all(isinstance(variable, Category) for variable in contexts)
+        if listed and 1 < len(best.contexts) <= MOST_CONTEXTS:
+            scope = Scope.of(optimizer, best)
         proposed = _result_or_reason(lambda: optimizer.preview(q, **given))
         done()
         if rounded is not None:
@@ -206,12 +214,14 @@ class Findings:
                 proposed = rounded(proposed, optimizer.pending)
         options = optimizer.algorithm.options
         insured = any(options.get(name) for name in ("against", "give_up"))
+        insured = insured and not found.decided_for.startswith("share")
         curve = optimizer.price_curve(**given, level=level) if insured else None
         done()
         by_context = _result_or_reason(lambda: policies(optimizer, reference, **given))
         done()
         return cls(
             curve=curve,
+            scope=scope,
             optimizer=optimizer,
             best=best,
             profile=profile,

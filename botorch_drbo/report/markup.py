@@ -94,10 +94,12 @@ _STYLE: dict[str, object] = {
 _SIZE = (4.8, 3.3)  # inches of 96 CSS pixels
 
 
-def figure(draw: Callable[[Axes], object], words: str) -> Markup:
+def figure(
+    draw: Callable[[Axes], object], words: str, height: float = _SIZE[1]
+) -> Markup:
     """Draw a picture for the page."""
     with style.context(_STYLE):
-        drawn = Figure(figsize=_SIZE, layout="constrained")
+        drawn = Figure(figsize=(_SIZE[0], height), layout="constrained")
         draw(drawn.subplots())
         buffer = StringIO()
         drawn.savefig(buffer, format="svg", transparent=True, metadata={"Date": None})

@@ -26,6 +26,7 @@ from botorch_drbo.report.answer import (
     decision_section,
     next_section,
     price_section,
+    scope_section,
     slices_section,
 )
 from botorch_drbo.report.evidence import (
@@ -190,6 +191,7 @@ def _most_moved(found: Findings, rows: pd.DataFrame) -> str | None:
 
 _SECTIONS = {
     "decision": ("What to do", decision_section),
+    "scope": ("On each context", scope_section),
     "price": ("What a better worst case costs", price_section),
     "model": ("How good the model is", model_section),
     "radius": ("If the contexts shift", radius_section),
@@ -283,6 +285,8 @@ def page(found: Findings) -> Markup:
     chosen = {**_SECTIONS}
     if found.curve is None:
         del chosen["price"]
+    if found.scope is None:
+        del chosen["scope"]
     links = [tag("a", title, href=f"#{name}") for name, (title, _) in chosen.items()]
     sections = [
         tag("section", tag("h2", title), section(found), id=name)

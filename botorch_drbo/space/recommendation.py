@@ -57,6 +57,7 @@ class NamedRecommendation(Assessment["pd.DataFrame"]):
         price: What of the expectation is given up, and what that buys, or None.
         worlds: What is expected in each distribution of a danger, the worst first.
         direction: Where the worst distribution moves the mean of the contexts.
+        decided_for: What is maximised, where it was said in words.
     """
 
     contexts: pd.DataFrame

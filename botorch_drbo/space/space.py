@@ -143,6 +143,8 @@ class Space:
                 for j, variable in enumerate(self.contexts.values())
                 if isinstance(variable, Category)
             },
+            features=_features(self.decisions),
+            context_features=_features(self.contexts),
         )
 
     def context_set(
@@ -207,6 +209,15 @@ def _variables(given: object, name: str) -> dict[str, Variable]:
 def _bounds(variables: Mapping[str, Variable]) -> Tensor:
     columns = [variable.bounds for variable in variables.values()]
     return torch.tensor(columns, dtype=torch.double).mT.contiguous()
+
+
+def _features(variables: Mapping[str, Variable]) -> dict[int, Tensor]:
+    """The features of the categories that have some."""
+    return {
+        j: variable.embedding
+        for j, variable in enumerate(variables.values())
+        if isinstance(variable, Category) and variable.embedding is not None
+    }
 
 
 def _kinds(

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, final
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, final
 
 import torch
 from botorch.exceptions.errors import InputDataError
@@ -15,6 +16,11 @@ from torch import Tensor
 from botorch_drbo._validation import did_you_mean, is_finite_number, rounding
 from botorch_drbo.codec.objects import storable
 
+if TYPE_CHECKING:
+    import pandas as pd
+
+FeatureTable: TypeAlias = "pd.DataFrame | Mapping[str, object] | Sequence[object]"
+"""Numbers for each name."""
 Cell = Callable[[int], str]
 """Names the place of a value in a column, for error messages."""
 
@@ -226,22 +232,36 @@ class Ordinal(Variable):
 @final
 @dataclass(frozen=True)
 class Category(Variable):
-    r"""One of several names without an order.
+    r"""One of several names without an order, perhaps with numbers that describe them.
+
+    Features let a model predict a name that was never tried: descriptors of a ligand,
+    size and weight of a product, latitude of a shop. They are standardised over the
+    names, and replaced by their principal components where they are more than the
+    names. The model weighs them against the names themselves, so that features that
+    are of no use do little harm: see the page on surrogates.
 
     Args:
         choices: The names, two at least.
+        features: For each name the same numbers: a DataFrame with the names as index,
+            or a mapping from names to numbers; or a row for each of ``choices``. Other
+            names in it do not matter.
 
     Raises:
-        InputDataError: Fewer than two choices, duplicates, or choices that are not
-            strings.
+        InputDataError: Fewer than two choices, duplicates, choices that are not
+            strings; features that lack a name, are no finite numbers, or are the same
+            for all names.
 
     Example:
         >>> from botorch_drbo import Category
         >>> Category(["sun", "rain"]).bounds
         (0.0, 1.0)
+        >>> ligand = Category(["A", "B", "C"], features={"A": 1.0, "B": 2.0, "C": 9.0})
+        >>> ligand.features
+        ((1.0,), (2.0,), (9.0,))
     """
 
     choices: Sequence[str]
+    features: FeatureTable | None = None
 
     def __post_init__(self) -> None:
         """Check the names."""
@@ -257,6 +277,33 @@ class Category(Variable):
                 )
         _check_choices(self.choices, "A Category")
         object.__setattr__(self, "choices", tuple(self.choices))
+        if self.features is not None:
+            rows = feature_rows(self.features, self.choices)
+            object.__setattr__(self, "features", rows)
+
+    def constructor_arguments(self) -> dict[str, object]:
+        """The arguments of the constructor: the features where there are any."""
+        described = {} if self.features is None else {"features": self.features}
+        return {"choices": self.choices, **described}
+
+    @cached_property
+    def embedding(self) -> Tensor | None:
+        r"""The features as a model sees them, ``k x p``, float64.
+
+        Standardised, rotated to principal components where there are more columns than
+        names, which leaves all distances as they are, and scaled so that the mean
+        squared distance of two names is 2, that of one-hot vectors.
+        """
+        if self.features is None:
+            return None
+        table = torch.tensor(self.features, dtype=torch.double)
+        table = (table - table.mean(0)) / table.std(0)
+        k, p = table.shape
+        if p >= k:
+            left, sizes, _ = torch.linalg.svd(table, full_matrices=False)
+            table = (left * sizes)[:, : k - 1]
+        # Of centred rows the mean over pairs is 2 / (k - 1) times the sum of squares.
+        return table * ((k - 1) / table.square().sum()).sqrt()
 
     @property
     def bounds(self) -> tuple[float, float]:
@@ -333,6 +380,65 @@ class Log(Variable):
     def decode(self, numbers: Tensor) -> list[Any]:
         r"""The numbers, never outside the bounds by rounding."""
         return _listed(self.units(numbers).clamp(self.lower, self.upper))
+
+
+def feature_rows(
+    features: FeatureTable, choices: Sequence[str]
+) -> tuple[tuple[float, ...], ...]:
+    """A row of numbers for each name, in the order of the names."""
+    given: Any = features
+    names: list[str] = []
+    if hasattr(given, "columns"):
+        names = [str(name) for name in given.columns]
+        if not given.index.is_unique:
+            twice = given.index[given.index.duplicated()].tolist()
+            raise InputDataError(
+                f"`features` has more than one row for {twice}. Leave one."
+            )
+        given = {level: list(row) for level, *row in given.itertuples(name=None)}
+    if isinstance(given, Mapping):
+        missing = [level for level in choices if level not in given]
+        if missing:
+            raise InputDataError(
+                f"`features` has no row for {missing}: every level needs its numbers. "
+                f"Its rows are {list(given)[:20]}."
+            )
+        given = [given[level] for level in choices]
+        if isinstance(given[0], Mapping):
+            names = [str(name) for name in given[0]]
+            given = [
+                [row.get(name) for name in names] if isinstance(row, Mapping) else row
+                for row in given
+            ]
+        given = [row if isinstance(row, Sequence) else [row] for row in given]
+    if isinstance(given, str) or not isinstance(given, Sequence):
+        raise InputDataError(
+            "`features` must be a DataFrame, a mapping or rows of numbers, got "
+            f"{given!r:.80}."
+        )
+    rows = [list(row) for row in given if not isinstance(row, str)]
+    lengths = {len(row) for row in rows}
+    if len(rows) != len(choices) or len(lengths) != 1 or lengths == {0}:
+        raise InputDataError(
+            f"`features` must have the same numbers for each of {list(choices)}, one "
+            f"at least, got {len(rows)} rows of {sorted(lengths)} numbers."
+        )
+    names = names or [f"column {j}" for j in range(lengths.pop())]
+    for level, row in zip(choices, rows, strict=True):
+        for name, value in zip(names, row, strict=True):
+            if not is_finite_number(value):
+                raise InputDataError(
+                    f"`features` must be finite numbers, got {value!r} in {name} of "
+                    f"{level!r}. Write texts as columns of 0 and 1, and leave out what "
+                    "is not known of every level."
+                )
+    numbers = torch.tensor(rows, dtype=torch.double)
+    for j in (numbers == numbers[0]).all(0).nonzero().flatten().tolist():
+        raise InputDataError(
+            f"`features` has {numbers[0, j].item():g} in {names[j]} of every level, "
+            "which tells none from another. Leave that column out."
+        )
+    return tuple(tuple(map(float, row)) for row in rows)
 
 
 def as_variable(given: object, name: str) -> Variable:

@@ -29,18 +29,21 @@ from torch.nn.functional import one_hot
 
 from botorch_drbo._validation import check_options
 from botorch_drbo.codec.objects import storable
-from botorch_drbo.problem.search_space import Categories
+from botorch_drbo.problem.search_space import Categories, Features
 
 
-def model_inputs(bounds: Tensor, categories: Categories) -> InputTransform:
+def model_inputs(
+    bounds: Tensor, categories: Categories, features: Features | None = None
+) -> InputTransform:
     """The input transform of a model.
 
     Numbers are scaled to the unit cube. A category becomes a vector with a one at its
-    place: any two are equally far apart, so that the kernel knows no order.
+    place: any two are equally far apart, so that the kernel knows no order. Behind it
+    come the features of its level, if there are any.
 
     Shapes: ``bounds``: ``2 x d``.
     """
-    d = bounds.shape[-1]
+    d, features = bounds.shape[-1], features or {}
     if not categories:
         return Normalize(d, bounds=bounds)
     parts: OrderedDict[str, InputTransform] = OrderedDict()
@@ -48,17 +51,32 @@ def model_inputs(bounds: Tensor, categories: Categories) -> InputTransform:
     numbers = [j for j in range(d) if j not in categories]
     if numbers:
         parts["normalize"] = Normalize(d, indices=numbers, bounds=bounds)
+    widths = num_columns(d, categories, features).tolist()
     parts["encode"] = NumericToCategoricalEncoding(
         d,
-        categorical_features=dict(categories),
-        encoders={j: partial(one_hot, num_classes=k) for j, k in categories.items()},
+        categorical_features={j: widths[j] for j in categories},
+        encoders={
+            j: partial(_with_features, features[j])
+            if j in features
+            else partial(one_hot, num_classes=k)
+            for j, k in categories.items()
+        },
     )
     return ChainedInputTransform(**parts)
 
 
-def num_columns(d: int, categories: Categories) -> Tensor:
+def _with_features(table: Tensor, levels: Tensor) -> Tensor:
+    """One-hot vectors of levels ``...``, and rows of ``k x p``: ``... x (k + p)``."""
+    table = table.to(levels.device)
+    return torch.cat([one_hot(levels, len(table)).to(table), table[levels]], -1)
+
+
+def num_columns(
+    d: int, categories: Categories, features: Features | None = None
+) -> Tensor:
     """How many columns of the model each of ``d`` inputs becomes, ``d``."""
-    return torch.tensor([categories.get(j, 1) for j in range(d)])
+    of_levels = {j: table.shape[-1] for j, table in (features or {}).items()}
+    return torch.tensor([categories.get(j, 1) + of_levels.get(j, 0) for j in range(d)])
 
 
 _ROUNDING = 4.0  # spacings of the largest outcome: a smaller range is none
@@ -157,6 +175,8 @@ class ModelData:
         num_joint: How many decision and context variables there are; None for ``d``.
         noun: What the outcomes are, for messages.
         given_units: See ``units``; None for mean and deviation of these outcomes.
+        features: Numbers that describe the levels of categories, ``k x p`` each: see
+            ``Category``.
     """
 
     inputs: Tensor
@@ -167,6 +187,7 @@ class ModelData:
     num_joint: int | None = None
     noun: str = "outcomes"
     given_units: tuple[Tensor, Tensor] | None = None
+    features: Features = field(default_factory=dict)
 
     @cached_property
     def units(self) -> tuple[Tensor, Tensor]:
@@ -189,17 +210,21 @@ class ModelData:
     @cached_property
     def squared_differences(self) -> Tensor:
         """Of each two inputs as a model sees them, ``d x t(t-1)/2``, float64."""
-        transform = model_inputs(self.bounds, self.categories)
+        transform = model_inputs(self.bounds, self.categories, self.features)
         columns = transform(self.inputs).double().cpu().mT  # d x t
         first, second = torch.triu_indices(len(self.inputs), len(self.inputs), 1)
         return (columns[:, first] - columns[:, second]).square()
 
     @cached_property
     def squared_differences_of_variables(self) -> Tensor:
-        """The same of variables: of two levels 0 or 2, ``v x t(t-1)/2``."""
-        widths = num_columns(self.inputs.shape[-1], self.categories).tolist()
-        parts = self.squared_differences.split(widths)
-        return torch.stack([part.sum(0) for part in parts])
+        """The same of variables: of two levels 0 or 2; then those of their features.
+
+        Shapes: returns ``v x t(t-1)/2``.
+        """
+        parts = self.squared_differences.split(self._widths.tolist())
+        levels = [part[: self.categories.get(j, 1)] for j, part in enumerate(parts)]
+        described = [parts[j][self.categories[j] :] for j in self.features]
+        return torch.stack([part.sum(0) for part in [*levels, *described]])
 
     def of_rows(self, rows: Tensor) -> ModelData:
         """The data of some of the rows, ``t`` truth values."""
@@ -228,7 +253,11 @@ class ModelData:
     @property
     def num_columns(self) -> int:
         """The number of model inputs; a category has one for each value."""
-        return int(num_columns(self.inputs.shape[-1], self.categories).sum())
+        return int(self._widths.sum())
+
+    @property
+    def _widths(self) -> Tensor:
+        return num_columns(self.inputs.shape[-1], self.categories, self.features)
 
     def model(self, **options: object) -> SingleTaskGP:
         r"""An unfitted model of these data.
@@ -244,7 +273,7 @@ class ModelData:
             self.outcomes,
             *self.units,
             self.Yvar,
-            input_transform=model_inputs(self.bounds, self.categories),
+            input_transform=model_inputs(self.bounds, self.categories, self.features),
             **options,
         )
 

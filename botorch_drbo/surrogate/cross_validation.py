@@ -123,18 +123,21 @@ _SHUFFLE = 0  # the seed of the order in which sorted rows are dealt to folds
 _CONFIDENCE = 0.75  # that deviations are stretched by enough
 
 
-def cross_validated(surrogate: Surrogate, data: ModelData) -> HeldOut | None:
+def cross_validated(
+    surrogate: Surrogate, data: ModelData, fold: Tensor | None = None
+) -> HeldOut | None:
     """Predict each outcome by a fit to the outcomes of other folds.
 
-    For each fold hyper-parameters are fitted anew to all other rows: those that were
-    fitted to an outcome predict it too well. Models of an ensemble are mixed. In which
-    fold a row is does not depend on the order of the rows: see ``folds``.
+    The folds are given, ``t`` integers from zero on, or else five. For each
+    hyper-parameters are fitted anew to all other rows: those that were fitted to an
+    outcome predict it too well. Models of an ensemble are mixed. In which of five folds
+    a row is does not depend on the order of the rows: see ``folds``.
     """
     t = len(data.inputs)
     if not NUM_FOLDS <= t <= MANY_ROWS or not surrogate.is_refitted:
         return None
-    fold, means, deviations = folds(data), [], []
-    for k in range(NUM_FOLDS):
+    fold, means, deviations = folds(data) if fold is None else fold, [], []
+    for k in range(int(fold.max()) + 1):
         left_out = (fold == k).to(data.inputs.device)
         with warnings.catch_warnings():
             # That outcomes are equal in some of the folds needs no warning.
@@ -148,6 +151,18 @@ def cross_validated(surrogate: Surrogate, data: ModelData) -> HeldOut | None:
         torch.cat(means, -1)[:, place], torch.cat(deviations, -1)[:, place]
     )
     return HeldOut(data.outcomes.double().cpu().flatten(), predicted, fold)
+
+
+_MOST_LEFT_OUT = 10  # folds of levels
+
+
+def folds_of_levels(data: ModelData, column: int) -> Tensor | None:
+    """All rows of a level in one fold; None of fewer than three levels.
+
+    Each level alone, or of more than ten some together.
+    """
+    levels, rank = data.inputs[:, column].cpu().unique(return_inverse=True)
+    return rank % min(len(levels), _MOST_LEFT_OUT) if len(levels) > 2 else None
 
 
 def folds(data: ModelData) -> Tensor:

@@ -68,6 +68,11 @@ class LogNormal:
         gap = (logarithm - self.location) / self.scale
         return -0.5 * gap**2 - logarithm, -gap / self.scale - 1.0
 
+    def shared(self) -> LogNormal:
+        """Of each of two lengthscales that share the distance of one, less certain."""
+        middle = math.exp(self.location - self.scale**2)
+        return around(math.sqrt(2.0) * middle, _SHARED)
+
 
 def around(middle: float, scale: float) -> LogNormal:
     """A log-normal prior whose density, as of the number itself, is highest there."""
@@ -222,7 +227,8 @@ class WithCategories:
     .. math:: \phi(r)\, \prod_v \exp(-[z_v \ne z'_v] / l_v^2)
 
     which is RBF with one lengthscale for all columns of a category: two of its levels
-    have squared distance 2. There is one lengthscale for each variable.
+    have squared distance 2. There is one lengthscale for each variable. Features of
+    levels are further variables behind them, with a factor RBF each.
     """
 
     num_shapes: ClassVar[int] = 0
@@ -232,10 +238,18 @@ class WithCategories:
     num_variables: int
     # Variables that are categories, and how many levels each has.
     categories: Mapping[int, int]
+    # Those with features, and how many.
+    features: Mapping[int, int]
+
+    @property
+    def levels(self) -> list[int]:
+        """The variables that are categories or features of one."""
+        last = range(self.num_variables, self.num_variables + len(self.features))
+        return [*self.categories, *last]
 
     def value_and_slopes(self, squared: Array, shapes: Array) -> tuple[Array, Array]:
         """See ``Correlation``; of squared differences of variables."""
-        numbers, levels = self._numbers, list(self.categories)
+        numbers, levels = self._numbers, self.levels
         of_numbers, slopes = self.numbers.value_and_slopes(squared[numbers], shapes)
         of_levels, level_slopes = RBF().value_and_slopes(squared[levels], shapes)
         # The product rule, column by column: each lengthscale belongs to one factor.
@@ -246,9 +260,10 @@ class WithCategories:
 
     def kernel(self, lengthscales: Array, shapes: Array) -> Kernel:
         """See ``Correlation``."""
-        levels = list(self.categories)
+        levels = self.levels
         # A category has a lengthscale, repeated for each of its one-hot columns.
-        each = np.repeat(lengthscales[levels], list(self.categories.values()))
+        widths = [*self.categories.values(), *self.features.values()]
+        each = np.repeat(lengthscales[levels], widths)
         kernel = self._on(RBF().kernel(each, shapes), levels)
         if not self._numbers:
             return kernel
@@ -271,8 +286,11 @@ class WithCategories:
 
     def _on(self, kernel: Kernel, variables: list[int]) -> Kernel:
         """On the columns of some variables, in their order."""
-        widths = [self.categories.get(j, 1) for j in range(self.num_variables)]
-        columns = torch.arange(sum(widths)).split(widths)
+        widths: list[int] = []  # a category's features stand behind it
+        for j in range(self.num_variables):
+            widths += [self.categories.get(j, 1), self.features.get(j, 0)]
+        parts = torch.arange(sum(widths)).split(widths)
+        columns = [*parts[::2], *(parts[2 * j + 1] for j in self.features)]
         kernel.active_dims = torch.cat([columns[variable] for variable in variables])
         return kernel
 
@@ -295,13 +313,14 @@ _POTRF, _POTRI = get_lapack_funcs(("potrf", "potri"), dtype=np.float64)
 (_SYMV,) = get_blas_funcs(("symv",), dtype=np.float64)
 _CHUNK = 4096  # pairs: their temporaries stay in the cache
 _LEAST_NOISE = 1e-6  # of given variances, in squared units of the spread
+_SHARED = 1.0  # deviation of the prior of what names and features share
 _MAIN_EFFECT = 0.2  # a usual variance, at which a search begins
 
 
 class CategoryPriors(NamedTuple):
     """What is known beforehand of each category, whatever the number of its levels."""
 
-    lengthscale: HyperPrior
+    lengthscale: LogNormal
     """Of the root of ``l``, with ``exp(-1/l)`` the correlation of two levels."""
     main_effect: HyperPrior
     """Of the variance of its main effect."""
@@ -376,9 +395,12 @@ class LogPosterior:
         self.family, self.marginal = family, marginal
         self._squared = data.squared_differences.numpy()
         self._categories: list[int] = []
+        self._shared: list[int] = []  # lengthscales of names with features, and theirs
         if family.categories is not None:
             self._squared = data.squared_differences_of_variables.numpy()
             self._categories = list(data.categories)
+            rows = range(len(self._squared))
+            self._shared = [*data.features, *rows[len(rows) - len(data.features) :]]
         # One-hot levels differ by 0 or 2 in squared distance: this is 1 for the same
         # level, 0 for two.
         self._same = 1.0 - 0.5 * self._squared[self._categories]  # v x p
@@ -397,13 +419,16 @@ class LogPosterior:
         self._correlations = np.empty(len(first))
         self._slopes = np.empty((mains, len(first)))
         self.size = mains + len(self._categories)
+        of_levels = [*self._categories, *self._shared]
         self._priors: list[tuple[Array | slice, HyperPrior]] = [
-            (np.delete(np.arange(d), self._categories), family.lengthscale),
+            (np.delete(np.arange(d), of_levels), family.lengthscale),
             (slice(d, mains), family.shape),
         ]
         if family.categories is not None:
+            alone = [j for j in self._categories if j not in self._shared]
             self._priors += [
-                (np.array(self._categories), family.categories.lengthscale),
+                (np.array(alone, int), family.categories.lengthscale),
+                (np.array(self._shared, int), family.categories.lengthscale.shared()),
                 (slice(mains, self.size), family.categories.main_effect),
             ]
         if family.outputscale is not None:
@@ -433,7 +458,7 @@ class LogPosterior:
         """The logarithms of hyper-parameters; of a shape and a category that of one."""
         d, shapes = len(self._squared), self.family.correlation.num_shapes
         values = np.full(d, lengthscale)
-        values[self._categories] = 1.0
+        values[[*self._categories, *self._shared]] = 1.0
         mains = [_MAIN_EFFECT] * len(self._categories)
         values = [*values, *[1.0] * shapes, *mains]
         values += [] if self.family.outputscale is None else [outputscale]

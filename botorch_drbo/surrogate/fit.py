@@ -28,6 +28,7 @@ def fit_outcomes(
             None,
             space.categories,
             space.model_bounds.shape[-1],
+            features=space.features,
         )
     model = surrogate.fit(data)
     model = model.requires_grad_(False)  # only x is differentiated from here on
@@ -43,6 +44,7 @@ def joint_data(history: History, space: SearchSpace) -> ModelData:
         history.Yvar,
         space.joint_categories,
         space.model_bounds.shape[-1],
+        features=space.joint_features,
     )
 
 
@@ -56,7 +58,13 @@ def fit_constraints(history: History, space: SearchSpace) -> ModelListGP | None:
     models = []
     for column in data.G.split(1, dim=-1):
         values = ModelData(
-            inputs, column, bounds, None, categories, noun="values of a constraint"
+            inputs,
+            column,
+            bounds,
+            None,
+            categories,
+            noun="values of a constraint",
+            features=space.joint_features,
         )
         model = BoTorchDefault().fit(values).requires_grad_(False)
         models.append(cast(SingleTaskGP, _of_space(model, space)))

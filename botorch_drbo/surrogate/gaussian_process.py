@@ -149,7 +149,12 @@ def with_categories(
     d = data.inputs.shape[-1]
     return replace(
         family,
-        correlation=WithCategories(family.correlation, d, data.categories),
+        correlation=WithCategories(
+            family.correlation,
+            d,
+            data.categories,
+            {j: table.shape[-1] for j, table in data.features.items()},
+        ),
         outputscale=categories.interaction,
         categories=categories,
     )

@@ -47,6 +47,7 @@ OPTIONS = {
     "radius": ("{temp = 12}", ["--radius", "temp=12"]),
     "against": ('"temp=2"', ["--against", "temp=2"]),
     "give_up": ('"20%"', ["--give-up", "20%"]),
+    "objective": ('"worst third"', ["--objective", "worst third"]),
     "criterion": ('"regret"', ["--criterion", "regret"]),
     "clip": ("0.25", ["--clip", "0.25"]),
 }
@@ -103,12 +104,13 @@ def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]
 
 
 def test_every_key_has_an_option_and_every_command_takes_it() -> None:
-    assert {*OPTIONS, "outcome"} == set(problem._KEYS)
+    # Of features a column that is a category has its own test: test_features.py.
+    assert {*OPTIONS, "outcome", "features"} == set(problem._KEYS)
     named = {command.callback.__name__ for command in app.registered_commands}  # pyright: ignore
     assert named == {*COMMANDS, "init", "example"}
     for command in COMMANDS:
         taken = {*signature(getattr(commands, command)).parameters}
-        names = {name.removesuffix("s") for name in OPTIONS} | {"statu"}
+        names = {name.removesuffix("s") for name in OPTIONS} | {"statu", "feature"}
         assert names <= {name.removesuffix("s") for name in taken}
 
 

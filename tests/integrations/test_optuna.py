@@ -80,6 +80,21 @@ def rounds(study: Study, number: int, sign: float = -1.0) -> list[dict[str, floa
     return asked
 
 
+@pytest.mark.parametrize("direction", ["maximize", "minimize"])
+def test_what_is_maximised_is_said_in_words(direction: str) -> None:
+    sign = -1.0 if direction == "maximize" else 1.0
+    chosen = sampler("erbo", objective="worst fifth")
+    study = study_with(chosen, direction=direction)
+    rounds(study, 6, sign)
+    best = recommend(study).details
+    assert best.decided_for == "worst fifth"
+    assert sign * (best.worst_case_value - best.expected_value) > 0.0
+    words = {"maximize": "share below 0", "minimize": "share above 0"}[direction]
+    wrong = study_with(sampler("erbo", objective=words), direction=direction)
+    with pytest.raises(InputDataError, match="is of the good outcomes"):
+        rounds(wrong, 6, sign)
+
+
 def decision(params: dict[str, float]) -> Tensor:
     return torch.tensor([[params[name] for name in SPACE]], dtype=torch.double)
 

@@ -164,6 +164,22 @@ def test_options_of_every_kind_survive_a_dump() -> None:
     assert loaded.options["half_life"] is None and loaded.options["beta"] == 4.0
 
 
+@pytest.mark.parametrize("goal", ["MAXIMIZE", "MINIMIZE"])
+def test_what_is_maximised_is_said_in_words_and_survives_a_dump(goal: str) -> None:
+    options = {**QUICK, "objective": "worst fifth"}
+    made = generator(goal, algorithm="erbo", options=options)
+    function = world if goal == "MAXIMIZE" else mirrored
+    made.add_data(xopt(made, function, 5).data)
+    best = made.recommend().details
+    assert best.decided_for == "worst fifth"
+    loaded = RobustGenerator.from_yaml(made.yaml())
+    loaded.add_data(made.data)
+    assert loaded.recommend().details.worst_case_value == best.worst_case_value
+    wrong = {"MAXIMIZE": "maximum", "MINIMIZE": "minimum"}[goal]
+    with pytest.raises(InputDataError, match="is of the good outcomes"):
+        generator(goal, algorithm="erbo", options={**QUICK, "objective": wrong})
+
+
 def test_yaml_by_hand() -> None:
     made = Xopt(
         """
