@@ -44,7 +44,7 @@ extensions = [
 ]
 exclude_patterns = ["_build", "**.ipynb_checkpoints"]
 html_theme = "furo"
-html_title = "botorch_drbo"
+html_title = f"botorch_drbo {release}"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_extra_path = ["llms.txt"]
