@@ -44,9 +44,10 @@ extensions = [
 ]
 exclude_patterns = ["_build", "**.ipynb_checkpoints"]
 html_theme = "furo"
-html_title = "botorch_drbo"
+html_title = f"botorch_drbo {release}"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
+html_search_scorer = str(DOCS / "sphinx_parts" / "scorer.js")
 html_extra_path = ["llms.txt"]
 
 # The notebooks are committed executed (`make notebooks`): nothing runs here.
