@@ -298,7 +298,8 @@ def run_goals(out: Path, *, repeats: int, quick: bool) -> int:
         "included; decisions in two columns, contexts in one where no other number "
         f"is said. Processor seconds on one thread, medians of {repeats} data sets. "
         "*Before*: what was measured when the goals were set, on another machine; "
-        "there BoTorch's way, by a script that was not kept, took six times as long.",
+        "there BoTorch's way, by a script that was not kept, took two to six times "
+        "as long.",
         head=["what", "measured", "against", "ratio", "at most", "before", ""],
         rows=rows,
     )
