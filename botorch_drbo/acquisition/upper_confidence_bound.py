@@ -303,8 +303,8 @@ class ShareAboveUCB(RobustAcquisitionFunction):
         >>> model = SingleTaskGP(Z, Z.sum(dim=-1, keepdim=True))
         >>> contexts = ContextSet.empirical(Z[:, 1:])
         >>> share = ShareAboveUCB(model, 0.0, contexts, threshold=-9.0)
-        >>> share(torch.rand(2, 1, 1, dtype=torch.double)).exp().round()
-        tensor([1., 1.], dtype=torch.float64, grad_fn=<RoundBackward0>)
+        >>> share(torch.rand(2, 1, 1, dtype=torch.double)).exp().round().tolist()
+        [1.0, 1.0]
     """
 
     _log = True

@@ -59,7 +59,7 @@ class NamedObjective:
     Example:
         >>> from botorch_drbo.objectives import NamedObjective
         >>> NamedObjective("worst fifth").ambiguity_set
-        ConditionalValueAtRisk(alpha=0.8)
+        ConditionalValueAtRisk(0.8)
     """
 
     words: str
