@@ -96,6 +96,10 @@ class ChanceConstraint:
         with torch.no_grad():
             return self.feasibility.probability(X)
 
+    def allows(self, X: Tensor) -> Tensor:
+        """Which decisions ``n x d_x`` reach the level on the list, ``n``."""
+        return self.probability(X) >= self.level
+
     def excess(self, X: Tensor) -> Tensor:
         """By how much decisions ``n x d_x`` exceed the aim, on a log scale, ``n``."""
         # A log is smooth where probabilities are tiny, and its slope leads out of
@@ -347,7 +351,7 @@ def incumbents(
     values = score(objective, tried)
     # By the models, not by what was measured: one lucky trial does not make a decision
     # safe.
-    reached = chance.probability(tried) >= chance.level
+    reached = chance.allows(tried)
     if not reached.any():
         reached[values.argmin()] = True
     history = replace(state.history, baseline=tried[reached])
@@ -442,7 +446,13 @@ def decided(
         # Where nothing is feasible the surest decision is the answer, at any price.
         if chance is None or reached is None or reached >= chance.level:
             limit = PriceLimit.of(
-                state, problem.contexts, best, give_up, candidates, effort
+                state,
+                problem.contexts,
+                best,
+                give_up,
+                candidates,
+                effort,
+                None if chance is None else chance.allows,
             )
     if criterion == "regret":
         assert problem.family is not None

@@ -8,7 +8,7 @@ looks at the worst case alone can cost anything.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar, final
@@ -82,7 +82,7 @@ class PriceLimit:
         \text{limit} = \eta\, \Big( \max_{x'} E(x') - \overline{E} \Big)
 
     for a share :math:`\eta` of what there is to gain by choosing, the best expectation
-    less the mean over all decisions: no unit and no offset.
+    less the mean over all feasible decisions: no unit and no offset.
     """
 
     # The expectation under the reference, of decisions ``b x 1 x d_x``.
@@ -107,15 +107,21 @@ class PriceLimit:
         give_up: GiveUp,
         candidates: Tensor | None,
         effort: Effort,
+        feasible_by: Callable[[Tensor], Tensor] | None = None,
     ) -> PriceLimit:
-        """From the best decision, ``d_x``, of a list, ``m x d_x``, or of the space."""
+        """From the best decision, ``d_x``, of a list, ``m x d_x``, or of the space.
+
+        ``feasible_by`` says which decisions meet the constraints by their models.
+        """
         space, expectation = state.space, expectation_of(state, reference)
         value = score(expectation, best.unsqueeze(0)).item()
         rows = candidates
         if rows is None:
             rows = sample(space, effort.raw_samples, effort.seed)
         values = score(expectation, rows)
-        gain = max(value - values.mean().item(), 0.0)
+        # What must not be done is no choice: its mean may be above the best that may.
+        free = values if feasible_by is None else values[feasible_by(rows)]
+        gain = max(value - free.mean().item(), 0.0) if len(free) else 0.0
         amount = (
             next(iter(give_up.values()))
             if isinstance(give_up, Mapping)
@@ -183,7 +189,7 @@ class Price(Generic[_Row]):
         paid: How much less is expected than of the best decision; not negative.
         limit: How much could be given up.
         gain: What there is to gain by choosing: the best expectation less the mean over
-            all decisions.
+            all feasible decisions.
         best: The decision with the best expectation.
         best_expected: What is expected of it.
         best_worst_case: Its worst case.

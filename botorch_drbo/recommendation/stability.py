@@ -161,7 +161,7 @@ def rivals_of(
     if candidates is not None:
         rivals, origin = without(candidates, x.unsqueeze(0)), "of the list"
     if chance is not None:  # others are no rivals
-        rivals = rivals[chance.probability(rivals) >= chance.level]
+        rivals = rivals[chance.allows(rivals)]
         origin = f"that meet the constraints, {origin}"
     return rivals, origin
 

@@ -350,3 +350,24 @@ def test_a_misspelt_word_is_no_option() -> None:
     for wrong in ("giveup", "num_restarts"):
         with pytest.raises(TypeError, match=wrong):
             opt.recommend(**{wrong: 0.1})
+
+
+def test_decisions_that_break_a_measured_limit_are_nothing_to_gain_from() -> None:
+    """Their mean may be above the best that is allowed: nothing could be given up."""
+    x = torch.linspace(0, 1, 12).double()
+    c = (7 * x).remainder(1.0)
+    days = pd.DataFrame({"x": x, "c": c, "load": x, "y": 10 * x - 2 * c * x})
+    opt = NamedOptimizer.from_dataframe(
+        days,
+        decisions={"x": (0, 1)},
+        contexts={"c": (0, 1)},
+        outcome="y",
+        outcome_constraints={"load": (None, 0.4)},
+        surrogate="botorch",
+        num_restarts=2,
+        raw_samples=64,
+    )
+    price = opt.recommend(against=MeanShift(1.0, clip=1.0), give_up=0.1).price
+    assert price is not None
+    # The best allowed is near 10 * .4 less 2 * .5 * .4, the mean of these half of it.
+    assert price.gain == pytest.approx(1.8, abs=0.4)
