@@ -47,6 +47,7 @@ GiveUp: TypeAlias = float | Mapping[str, float]
 _AROUND = 256  # decisions around each of the best, at shrinking distances
 _SHRINK = 6  # times that a distance is halved
 _MOST_CONTEXTS = 1024  # of a joint posterior of two decisions
+_LITTLE = 1e-3  # of the gain: what is bought is not worth a number
 _BEST = 4  # decisions, around which they are sampled
 _Row = TypeVar("_Row", "Tensor", "pd.DataFrame")
 
@@ -238,7 +239,10 @@ class Price(Generic[_Row]):
         """What is bought, in words."""
         if self.of_share:
             return f"{share_words(self.bought)} of the contexts"
-        return f"{shown(self.bought)} in the worst case"
+        # The search looks at the mean of the models' worst cases, this at the worst
+        # case of their mean: the last digits differ.
+        little = abs(self.bought) <= _LITTLE * self.gain
+        return f"{'nothing' if little else shown(self.bought)} in the worst case"
 
 
 def belief_of_loss(

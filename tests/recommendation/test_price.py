@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 
 import pandas as pd
@@ -371,3 +372,12 @@ def test_decisions_that_break_a_measured_limit_are_nothing_to_gain_from() -> Non
     assert price is not None
     # The best allowed is near 10 * .4 less 2 * .5 * .4, the mean of these half of it.
     assert price.gain == pytest.approx(1.8, abs=0.4)
+
+
+def test_what_is_hardly_bought_is_called_nothing() -> None:
+    found = told("box", 1).recommend(against=DANGER, give_up=0.2).price
+    assert found is not None and found.bought > 1e-3 * found.gain
+    assert not found.purchase.startswith("nothing")
+    for little in (-1e-4, 0.0, 1e-4):
+        less = replace(found, bought=little * found.gain)
+        assert less.purchase == "nothing in the worst case"
