@@ -43,7 +43,7 @@ RESAMPLES = 20 if SMOKE_TEST else 200
 LISTS = 20 if SMOKE_TEST else 400  # repetitions of the simulation
 EFFORT = {"num_restarts": 2, "raw_samples": 64}  # small searches suffice here
 
-plt.rcParams.update({"figure.dpi": 110, "font.size": 10})
+plt.rcParams.update({"figure.dpi": 80, "font.size": 10})
 
 # %% [markdown]
 # ## A cliff
