@@ -208,11 +208,17 @@ def _radius_of(recipe: Recipe, state: FittedRound) -> str:
     """Within what a method decides, in words, and at what price; empty if nothing."""
     adversary = recipe.options.get("against") or recipe.adversary
     problem = None if adversary is None else adversary.worst_case_problem(state)
-    within = "" if problem is None else problem.reach or "; ".join(problem.worlds)
+    within = "" if problem is None else problem.reach
+    if problem is not None and problem.worlds:
+        within = f"the worst of: {'; '.join(problem.worlds)}"
     give_up = recipe.options.get("give_up")
     if give_up is None:
         return within
-    price = give_up if isinstance(give_up, Mapping) else f"{100 * give_up:.3g}%"
+    if isinstance(give_up, Mapping):
+        ((outcome, amount),) = give_up.items()
+        price = f"{amount:.4g} of {outcome}"
+    else:
+        price = f"{100 * give_up:.3g}%"
     return f"{within}, giving up at most {price}"
 
 

@@ -176,7 +176,8 @@ class Comparison:
                 for name, entries in self.columns.items()
             )
             within = self.radii[i]
-            how = f"decided within {within}" if within else "decided without a radius"
+            by = "for" if within.startswith("the worst of") else "within"
+            how = f"decided {by} {within}" if within else "decided without a radius"
             lines.append(f"{method}: {decided} ({how})")
             for j, world in enumerate(self.worlds):
                 value = _shown(self.values.mean[i, j].item())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from botorch_drbo import (
     Category,
     ContextSet,
     Log,
+    MeanShift,
     NamedOptimizer,
     RobustOptimizer,
     Space,
@@ -559,3 +561,22 @@ def test_members_of_an_ensemble_are_mixed() -> None:
     # Members that disagree make the mixture wider than either.
     between = found.values.means.std(0, correction=0)
     assert (found.values.deviation >= between).all()
+
+
+def test_dangers_and_prices_are_said_of_each_method() -> None:
+    draw = torch.Generator().manual_seed(0)
+    x, c = torch.rand(2, 12, generator=draw).double()
+    table = pd.DataFrame({"x": x, "c": 0.2 + 0.5 * c, "y": -((x - c) ** 2)})
+    opt = NamedOptimizer.from_dataframe(
+        table,
+        decisions={"x": (0, 1)},
+        contexts={"c": (0, 1)},
+        outcome="y",
+        surrogate="botorch",
+        num_restarts=1,
+        raw_samples=16,
+    )
+    feared = make_recipe("erbo", against=MeanShift(0.5), give_up={"y": 0.25})
+    told = str(opt.compare(["erbo", feared], shifts={"up": {"c": 0.1}}))
+    assert "(Wasserstein), giving up at most 10%)" in told
+    assert re.search(r"decided for the worst of: as seen; c .*at most 0\.25 of y", told)
