@@ -99,7 +99,7 @@ def test_what_has_to_be_beaten_is_the_best_that_is_allowed(
     model = one.fitted_model(data, SPACE)
     values = torch.stack([moments(one, data, x.unsqueeze(0))[0].mean() for x in tried])
     level = torch.tensor(probabilities).double()
-    chance: Any = SimpleNamespace(probability=lambda X: level, level=0.9)
+    chance: Any = SimpleNamespace(allows=lambda X: level >= 0.9, level=0.9)
     state = one.state_of(model, data, SPACE, 0)
     found, reference = incumbents(one.exploiting(state), chance, state)
     allowed = level >= 0.9

@@ -22,7 +22,7 @@ _NUM_DECISIONS, _NUM_CONTEXTS = 200, 12  # of a function
 
 
 @dataclass(frozen=True, eq=False)
-class World:
+class ListedWorld:
     """What can be tried, and what comes of it."""
 
     decisions: pd.DataFrame  # n rows
@@ -42,7 +42,7 @@ class World:
         return pd.concat([x, c], axis=1).assign(**{OUTCOME: y})
 
 
-def _of_table(name: str, num_decisions: int, seed: int) -> World:
+def _of_table(name: str, num_decisions: int, seed: int) -> ListedWorld:
     """A real table, a full factorial; the first columns are decisions."""
     table = read_table(name)
     columns = list(table.columns[:-1])
@@ -59,11 +59,11 @@ def _of_table(name: str, num_decisions: int, seed: int) -> World:
 
 def _categories(
     decisions: pd.DataFrame, contexts: pd.DataFrame, outcomes: np.ndarray, noise: float
-) -> World:
+) -> ListedWorld:
     def variables(frame: pd.DataFrame) -> dict[str, Variable]:
         return {str(n): Category(sorted(frame[n].unique())) for n in frame}
 
-    return World(
+    return ListedWorld(
         decisions,
         contexts,
         outcomes,
@@ -79,7 +79,7 @@ def _of_effects(
     crossing: float,
     place: int,
     seed: int,
-) -> World:
+) -> ListedWorld:
     """Effects of all columns, and of pairs of a decision's and a context's column."""
     draw = np.random.default_rng(derive_seed(EXPERIMENT + seed, place, 0))
     decisions = pd.DataFrame(list(np.ndindex(*sizes)))
@@ -100,7 +100,7 @@ def _of_effects(
     return _categories(x, c, _to_percent(outcomes), noise=2.0)
 
 
-def _of_function(name: str, place: int, seed: int) -> World:
+def _of_function(name: str, place: int, seed: int) -> ListedWorld:
     """A function with continuous contexts, at a list of decisions and of contexts."""
     about = FUNCTIONS[name]
     lower, upper = about.space.bounds
@@ -115,7 +115,7 @@ def _of_function(name: str, place: int, seed: int) -> World:
         return {str(n): Continuous(*box[:, j].tolist()) for j, n in enumerate(frame)}
 
     x, c = table(X, "x"), table(C, "c")
-    return World(
+    return ListedWorld(
         x,
         c,
         _to_percent(about.values(X, C).numpy()),
@@ -129,7 +129,7 @@ def _to_percent(outcomes: np.ndarray) -> np.ndarray:
     return 100.0 * (outcomes - outcomes.min()) / np.ptp(outcomes)
 
 
-CASES: Mapping[str, Callable[[int], World]] = {
+CASES: Mapping[str, Callable[[int], ListedWorld]] = {
     "suzuki": partial(_of_table, "suzuki", 3),
     "amidation": partial(_of_table, "amidation", 3),
     "additive": partial(_of_effects, (8, 5, 4), (8,), 0.33, 2),

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from benchmarks.experiments.price.play import collected, place
-from benchmarks.experiments.scope.cases import CASES, EXPERIMENT, OUTCOME, World
+from benchmarks.experiments.scope.cases import CASES, EXPERIMENT, OUTCOME, ListedWorld
 from benchmarks.experiments.scope.report import make_report
 from benchmarks.run.engine import one_thread
 from benchmarks.run.parallel import in_parallel
@@ -39,7 +39,7 @@ ROWS: Mapping[str, tuple[str, str, int]] = {
 CVAR = "integral, CVaR within 10%"
 
 
-def of_row(world: World, row: str, seed: int) -> list[dict[str, Any]]:
+def of_row(world: ListedWorld, row: str, seed: int) -> list[dict[str, Any]]:
     """One run: what is recommended at each checkpoint, judged."""
     algorithm, way, few = ROWS[row]
     n, m = world.outcomes.shape
@@ -109,7 +109,7 @@ def positions(frame: pd.DataFrame, rows: pd.DataFrame) -> np.ndarray:
     return index.get_indexer(pd.MultiIndex.from_frame(rows.loc[:, list(frame)]))
 
 
-def judged(world: World, x: pd.DataFrame) -> dict[str, float]:
+def judged(world: ListedWorld, x: pd.DataFrame) -> dict[str, float]:
     """Mean, worst fifth and hardest third of a decision, by the truth."""
     (position,) = positions(world.decisions, x)
     values, m = world.outcomes[position], world.outcomes.shape[1]
