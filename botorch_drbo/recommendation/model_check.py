@@ -165,6 +165,7 @@ class ModelCheck:
             occurred.
         unseen_columns: The same of each context column alone.
         context_names: Names of these columns.
+        outcome_name: The name of the outcome.
         row_name: What a number of ``trials`` is: ``"trial"``, or ``"line"`` of a file.
         moved: The context columns that the decisions predict, which none should be.
         new_levels: How well a level is predicted that was left out, of each category
@@ -184,6 +185,7 @@ class ModelCheck:
     unseen_columns: tuple[float, ...]
     context_names: tuple[str, ...]
     row_name: str = "trial"
+    outcome_name: str = "outcome"
     moved: tuple[MovedContext, ...] = ()
     new_levels: tuple[NewLevels, ...] = ()
 
