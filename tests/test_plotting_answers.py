@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 
 import matplotlib
 import pandas as pd
@@ -13,7 +14,13 @@ from matplotlib import pyplot as plt
 
 from botorch_drbo import Category, ContextSet, NamedOptimizer, Space
 from botorch_drbo.ambiguity import SolverStatus
-from botorch_drbo.plotting import plot_model_check, plot_policy, plot_worst_case
+from botorch_drbo.plotting import (
+    plot_compare,
+    plot_model_check,
+    plot_policy,
+    plot_robustness_profile,
+    plot_worst_case,
+)
 from botorch_drbo.recommendation import ModelCheck, Recommendation
 from tests.models import uniform
 
@@ -215,6 +222,98 @@ def test_a_model_check_shows_each_outcome_and_numbers_the_worst() -> None:
     assert ax.get_ylabel() == "profit (EUR)"
     diagonal = ax.lines[-1].get_xydata().tolist()
     assert diagonal == [[1.0, 1.0], [9.0, 9.0]]
+
+
+def farm(outcomes: list[float] | None = None, **options: object) -> NamedOptimizer:
+    space = Space(
+        {"N": (0.0, 1.0)},
+        {"rain": (0.0, 1.0), "soil": Category(["clay", "sand"])},
+        outcome="yield",
+    )
+    few = {"num_restarts": 1, "raw_samples": 8, "surrogate": "botorch"}
+    opt = NamedOptimizer("wdrbo_exact", space, **{"radius": 0.2, **few, **options})
+    n = 12
+    x, rain = uniform(n, 1).flatten(), uniform(n, 1, seed=1).flatten()
+    soil = ["clay", "sand"] * (n // 2)
+    y = (-(x - rain).square()).tolist() if outcomes is None else outcomes
+    opt.tell({"N": x.tolist()}, {"rain": rain.tolist(), "soil": soil}, y)
+    return opt
+
+
+def test_one_outcome_far_away_does_not_squeeze_the_others() -> None:
+    near = [4.0 + 0.1 * i for i in range(11)]
+    for far, corner in ((71.0, 0.99), (-71.0, 0.01)):
+        check = farm([*near, far]).check()
+        ax = plot_model_check(check)
+        assert ax.get_ylim() == pytest.approx((3.75, 5.25)) == ax.get_xlim()
+        (note,) = (t for t in ax.texts if "outside the picture" in t.get_text())
+        assert note.get_text().startswith(f"trial 11 ({far:g}) is outside")
+        assert note.xy[1] == corner
+        hidden = sum(not 3.75 <= p <= 5.25 for p in check.predicted[:11].tolist())
+        assert (f"as are {hidden} others" in note.get_text()) is (hidden > 0)
+        assert ax.get_ylabel() == "yield"  # the column's name
+    ax = plot_model_check(farm([*near, 6.0]).check())
+    assert ax.get_ylim()[1] > 6.0
+    assert not any("outside" in t.get_text() for t in ax.texts)
+
+
+def test_several_contexts_stand_side_by_side_and_say_which_become_likelier() -> None:
+    opt = farm()
+    best = opt.recommend()
+    both, ends = best.contexts, ("reference_weight", "worst_case_weight")
+    gains = both[ends[1]] > both[ends[0]] + 1e-3
+    for column in ("soil", "rain"):
+        ax = plot_worst_case(opt, best, column=column)
+        drawn = {
+            group.get_label(): group.lines[0].get_xydata()
+            for group in ax.containers
+            if group.get_label().startswith(("outcome in each", "likelier"))
+        }
+        likelier = drawn["likelier in the worst case"]
+        assert len(likelier) == gains.sum() > 0
+        assert sum(map(len, drawn.values())) == len(both)
+        if column == "soil":
+            places = [at for xy in drawn.values() for at in xy[:, 0]]
+            assert len({round(place, 6) for place in places}) == len(both)
+            assert all(abs(at - round(at)) < 0.4 for at in places)
+
+
+def test_a_profile_says_what_its_radius_counts() -> None:
+    for radius, words in (
+        (0.2, "how far the contexts may shift (in widths of context_bounds)"),
+        ({"rain": 0.1}, "(in multiples of the radius by column)"),
+    ):
+        opt = farm(radius=radius)
+        few = torch.tensor([0.0, 1.0])
+        profile = opt.robustness_profile({"N": 0.5}, radii=few)
+        assert words in plot_robustness_profile(profile).get_xlabel()
+
+
+def test_shifts_stand_together_and_each_method_is_joined() -> None:
+    ax = plot_compare(farm().compare(shifts={"rain": 0.01}))
+    joined = [line for line in ax.get_lines() if line.get_linestyle() == "-"]
+    places = torch.tensor([line.get_xdata().tolist() for line in joined])
+    assert places.shape == (2, 2)
+    within = (places[1] - places[0]).abs().max().item()
+    between = (places[:, 1] - places[:, 0]).max().item()
+    assert within < between / 5
+    left, right = ax.get_xlim()
+    assert between <= (right - left) / 3
+
+
+def test_eleven_names_do_not_run_together() -> None:
+    names = [f"substrate {letter}" for letter in "ABCDEFGHIJK"]
+    table = pd.DataFrame({"what": names, "price": range(11)})
+    ax = plot_policy(table[["what"]], table[["price"]])
+    ax.figure.canvas.draw()
+    labels = ax.get_xticklabels()
+    assert [label.get_text() for label in labels] == names
+    assert {label.get_rotation() for label in labels} == {40.0}
+    ax = plot_policy(table[["what"]].head(3), table[["price"]].head(3))
+    ax.figure.canvas.draw()
+    boxes = [label.get_window_extent() for label in ax.get_xticklabels()]
+    assert all(a.x1 < b.x0 for a, b in pairwise(boxes))
+    assert ax.get_xticklabels()[0].get_rotation() == 0.0
 
 
 def test_the_table_of_a_named_policy_is_drawn_as_it_is() -> None:

@@ -179,6 +179,8 @@ class RobustnessProfile:
     # What the model believes of the worst case at each radius, a mixture of ``k``
     # numbers, not widened; None of values without a model.
     belief: GaussianMixture | None = None
+    # What a radius is measured in, in words; empty where that is not known.
+    unit: str = ""
 
 
 def robustness_profile(

@@ -474,6 +474,7 @@ def checked(run: Run, asked: ContextSet | None) -> ModelCheck:
         trials=tuple(run.ledger.standing.complete),
         moved=moved_in(run),
         context_names=state.space.context_columns,
+        outcome_name="outcome" if named is None else named.outcome,
     )
     return configuration.outcome.told(check)
 

@@ -5,7 +5,12 @@ this module, so the library works without matplotlib.
 """
 
 from botorch_drbo.plotting.history import plot_history, plot_regret
-from botorch_drbo.plotting.model import plot_model_check, plot_policy, plot_surface
+from botorch_drbo.plotting.model import (
+    plot_model_check,
+    plot_policy,
+    plot_slice,
+    plot_surface,
+)
 from botorch_drbo.plotting.robustness import (
     plot_compare,
     plot_price,
@@ -27,6 +32,7 @@ __all__ = [
     "plot_regret",
     "plot_robustness_profile",
     "plot_scope",
+    "plot_slice",
     "plot_surface",
     "plot_worst_case",
 ]

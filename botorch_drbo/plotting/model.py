@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable
 from typing import Any
 
@@ -10,14 +11,23 @@ import torch
 from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataError
 from matplotlib.axes import Axes
 from matplotlib.ticker import LogLocator, NullLocator, StrMethodFormatter
+from numpy.typing import NDArray
 from torch import Tensor
 
 from botorch_drbo._validation import check_bounds, check_points
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.plotting.history import draw_atoms
-from botorch_drbo.plotting.style import COLOURS, as_array, column_of, given_or_new
+from botorch_drbo.plotting.style import (
+    COLOURS,
+    as_array,
+    column_of,
+    given_or_new,
+    name_ticks,
+)
 from botorch_drbo.recommendation import ModelCheck
 from botorch_drbo.recommendation.importance import Slice
+from botorch_drbo.recommendation.model_check import FEW_OUTCOMES
+from botorch_drbo.recommendation.promise import shown
 from botorch_drbo.space import Category, Variable
 
 
@@ -31,7 +41,7 @@ def plot_slice(
 ) -> Axes:
     """Draw the expected outcome against one decision variable, the others fixed.
 
-    The line is the mean, the band the interval, the dot the decision itself. Values
+    The line is the mean, the band the interval, the square the decision itself. Values
     that the constraints of the decisions forbid are left out.
     """
     ax = given_or_new(ax)
@@ -45,7 +55,7 @@ def plot_slice(
         ax.errorbar(
             positions, mean, ends, fmt="o", color=COLOURS[0], capsize=4, label=band
         )
-        ax.set_xticks(positions, variable.choices)
+        name_ticks(ax, positions.tolist(), variable.choices)
         ax.margins(x=0.2)
         own = float(found.index)
     else:
@@ -197,18 +207,20 @@ def plot_surface(
 
 
 def plot_model_check(
-    check: ModelCheck, ax: Axes | None = None, *, outcome: str = "outcome"
+    check: ModelCheck, ax: Axes | None = None, *, outcome: str | None = None
 ) -> Axes:
     r"""Draw each outcome against its prediction from other rows.
 
     Dots on the diagonal are predicted exactly. Bars are 95% intervals; outcomes outside
     their interval, whose bars miss the diagonal, have another colour. The three rows
-    with the largest errors are labelled with the numbers of their trials.
+    with the largest errors are labelled with the numbers of their trials. A row whose
+    outcome would squeeze all others into a corner stands at the edge, with its value.
 
     Args:
         check: From ``RobustOptimizer.check`` or ``NamedOptimizer.check``.
         ax: Where to draw; a new figure if None.
-        outcome: The name of the outcome with its unit, for the labels.
+        outcome: The name of the outcome with its unit, for the labels; by default its
+            column's.
 
     Returns:
         The axes.
@@ -244,20 +256,58 @@ def plot_model_check(
             linewidth=0.8,
             label=f"{label}: {int(rows.sum())}",
         )
-    ends = [min(predicted.min(), outcomes.min()), max(predicted.max(), outcomes.max())]
+    far = _squeezing(outcomes)
+    near = np.delete(np.stack([predicted, outcomes]), [] if far is None else far, 1)
+    ends = [near.min(), near.max()]
+    if far is not None:
+        # Fits that were told of it may predict anything: outcomes alone have a scale.
+        ends, name = [near[1].min(), near[1].max()], check.trials[far]
+        room = 0.25 * (ends[1] - ends[0])
+        limits = (ends[0] - room, ends[1] + room)
+        ax.set(xlim=limits, ylim=limits)
+        is_high = outcomes[far] > ends[1]
+        hidden = int(((near[0] < limits[0]) | (near[0] > limits[1])).sum())
+        others = f", as are {hidden} others" if hidden else ""
+        ax.annotate(
+            f"{check.row_name} {name} ({shown(float(outcomes[far]))}) is outside the "
+            f"picture{others}",
+            (0.98, 0.99 if is_high else 0.01),
+            xycoords="axes fraction",
+            ha="right",
+            va="top" if is_high else "bottom",
+        )
     ax.plot(ends, ends, color="0.5", linewidth=1.0, zorder=0)
     for trial in check.worst:
         i = check.trials.index(trial)
+        if i == far:
+            continue
         ax.annotate(
             str(trial),
             (predicted[i], outcomes[i]),
             xytext=(4, 4),
             textcoords="offset points",
+            annotation_clip=True,
         )
+    outcome = check.outcome_name if outcome is None else outcome
     ax.set(xlabel=f"{outcome}, predicted from the other rows", ylabel=outcome)
-    ax.set_title(check.words(), fontsize="medium")
+    ax.set_title(textwrap.fill(check.words(), 72), fontsize="medium")
     ax.legend()  # on its own ground: bars are long
     return ax
+
+
+_SQUEEZES = 3.0  # ranges of all others
+
+
+def _squeezing(outcomes: NDArray[np.float64]) -> int | None:
+    """Which outcome alone makes the picture several times as wide; None if none does.
+
+    Shapes: ``outcomes``: ``t``.
+    """
+    far = int(np.abs(outcomes - np.median(outcomes)).argmax())
+    others = np.delete(outcomes, far)
+    if len(others) < FEW_OUTCOMES - 1:
+        return None
+    return far if 0.0 < _SQUEEZES * np.ptp(others) < np.ptp(outcomes) else None
 
 
 def plot_policy(
@@ -332,9 +382,10 @@ def plot_policy(
         )
         ax.legend(frameon=False)
     ax.grid(alpha=0.25)
-    for axis, shown in ((ax.xaxis, seen), (ax.yaxis, chosen)):
-        if shown.categories is not None:
-            axis.set_ticks(range(len(shown.categories)), shown.categories)
+    if seen.categories is not None:
+        name_ticks(ax, range(len(seen.categories)), seen.categories)
+    if chosen.categories is not None:
+        ax.set_yticks(range(len(chosen.categories)), chosen.categories)
     xlabel, ylabel = labels or (seen.name, chosen.name)
     ax.set(xlabel=xlabel, ylabel=ylabel)
     return ax

@@ -17,6 +17,7 @@ from botorch_drbo.plotting.style import (
     as_array,
     column_of,
     given_or_new,
+    name_ticks,
 )
 from botorch_drbo.recommendation import Recommendation
 from botorch_drbo.recommendation.comparison import Comparison
@@ -31,7 +32,7 @@ def plot_robustness_profile(
     *,
     label: str = "decision",
     other_label: str = "other decision",
-    xlabel: str = "radius: how far the contexts may shift",
+    xlabel: str | None = None,
     ylabel: str = "worst-case value",
 ) -> Axes:
     r"""Draw the worst-case value of a decision against the radius.
@@ -45,7 +46,7 @@ def plot_robustness_profile(
         ax: Where to draw; a new figure if None.
         label: The name of the decision in the legend.
         other_label: The name of the other decision.
-        xlabel: The label of the radius, with its unit.
+        xlabel: The label of the radius; by default with the unit of the profile.
         ylabel: The label of the vertical axis, with its unit.
 
     Returns:
@@ -96,6 +97,10 @@ def plot_robustness_profile(
                 lw=1.5,
                 label=f"{what} from {radius:.3g}",
             )
+    if xlabel is None:
+        unit = profile.unit.partition(",")[0].replace("`", "")
+        kind = f"in {unit}" if unit else "radius"
+        xlabel = f"how far the contexts may shift ({kind})"
     ax.set(xlabel=xlabel, ylabel=ylabel)
     ax.margins(x=0.01)
     ax.grid(alpha=0.25)
@@ -166,6 +171,7 @@ _MOST_BARS, _NUM_BINS = 12, 20
 # The bars fill the lower part of the picture, the outcome the upper one.
 _ROOM, _BELOW = 2.8, 0.55
 _REFERENCE, _WORST = "0.85", "0.35"  # greys that stay apart in print
+_LEAST_GAIN = 1e-3  # of the weight: a smaller one is none
 
 
 class Predicts(Protocol):
@@ -230,8 +236,10 @@ def plot_worst_case(
     bars.set_ylim(0.0, _ROOM * tallest)
     bars.set_yticks([tick for tick in bars.get_yticks() if tick <= tallest])
     bars.set_ylabel("weight of the context")
-    one = contexts.shape[-1] == 1 and shown.categories is None
-    _draw_outcomes(ax, shown, mean, deviation, joined=one)
+    if contexts.shape[-1] == 1:
+        _draw_outcomes(ax, shown, mean, deviation)
+    else:
+        _draw_contexts(ax, shown, mean, deviation, after > before + _LEAST_GAIN)
     lines = {
         "expected value": (recommendation.expected_value, "-"),
         "worst-case value": (recommendation.worst_case_value, (0, (6, 2))),
@@ -242,7 +250,7 @@ def plot_worst_case(
     ax.set_yticks([tick for tick in ax.get_yticks() if low <= tick <= high])
     ax.set_ylim(low - (high - low) * _BELOW, high)
     if shown.categories is not None:
-        ax.set_xticks(range(len(shown.categories)), shown.categories)
+        name_ticks(ax, range(len(shown.categories)), shown.categories)
     ax.set_xlabel(shown.name if xlabel is None else xlabel)
     named = getattr(recommendation, "outcome", "outcome")
     ax.set_ylabel(named if ylabel is None else ylabel)
@@ -283,23 +291,12 @@ def _draw_outcomes(
     shown: Column,
     mean: NDArray[np.float64],
     deviation: NDArray[np.float64],
-    *,
-    joined: bool,
 ) -> None:
-    """Means with two deviations: a line in a band, or dots with bars."""
+    """Means of the only variable with two deviations: a line in a band, or dots."""
     label, spread = "outcome of the decision (± 2 sd)", 2.0 * deviation
-    if not joined:
-        bars = spread if shown.categories is not None else None
-        ax.errorbar(
-            shown.values,
-            mean,
-            bars,
-            fmt="o",
-            markersize=4,
-            linewidth=0.8,
-            color=COLOURS[0],
-            label=label if bars is not None else "outcome of the decision",
-        )
+    if shown.categories is not None:
+        style = {"fmt": "o", "markersize": 4, "linewidth": 0.8, "color": COLOURS[0]}
+        ax.errorbar(shown.values, mean, spread, label=label, **style)
         return
     order = np.argsort(shown.values, kind="stable")
     at, mean, spread = shown.values[order], mean[order], spread[order]
@@ -307,6 +304,43 @@ def _draw_outcomes(
     ax.fill_between(
         at, mean - spread, mean + spread, color=COLOURS[0], alpha=0.18, linewidth=0
     )
+
+
+def _draw_contexts(
+    ax: Axes,
+    shown: Column,
+    mean: NDArray[np.float64],
+    deviation: NDArray[np.float64],
+    likelier: NDArray[np.bool_],
+) -> None:
+    """A dot for each context of several variables, those of a category side by side.
+
+    Those that the worst case makes likelier have another colour and shape.
+    """
+    at, bars = shown.values.copy(), None
+    if shown.categories is not None:
+        bars = 2.0 * deviation
+        for place in range(len(shown.categories)):
+            here = np.flatnonzero(shown.values == place)
+            here = here[np.argsort(mean[here], kind="stable")]
+            at[here] += 0.7 * ((np.arange(len(here)) + 0.5) / len(here) - 0.5)
+    spread = "" if bars is None else " (± 2 sd)"
+    groups = {
+        f"outcome in each context{spread}": (~likelier, 0, "o"),
+        "likelier in the worst case": (likelier, 1, "s"),
+    }
+    for label, (rows, i, marker) in groups.items():
+        if rows.any():
+            ax.errorbar(
+                at[rows],
+                mean[rows],
+                None if bars is None else bars[rows],
+                fmt=marker,
+                markersize=4,
+                linewidth=0.8,
+                color=COLOURS[i],
+                label=label,
+            )
 
 
 def _draw_weights(
@@ -345,14 +379,17 @@ def _draw_weights(
     return tallest
 
 
-_WIDTH = 0.6  # of the group of a world
+# Between neighbours in the group of a world, and of the whole group at most; worlds are
+# one apart, so that what belongs together stands together.
+_STEP, _WIDTH = 0.12, 0.6
 
 
 def plot_compare(
     comparison: Comparison, ax: Axes | None = None, *, ylabel: str | None = None
 ) -> Axes:
-    r"""Draw the expected outcome of each method under each distribution, with its
-    interval.
+    r"""Draw the expected outcome of each method under each distribution.
+
+    With its interval; a thin line joins what one method loses from one to the next.
 
     Args:
         comparison: From ``RobustOptimizer.compare`` or ``NamedOptimizer.compare``.
@@ -380,20 +417,23 @@ def plot_compare(
     middle = as_array(comparison.values.mean)
     low = as_array(comparison.values.quantile(rest))
     high = as_array(comparison.values.quantile(1.0 - rest))
-    worlds, m = range(len(comparison.worlds)), len(comparison.methods)
+    worlds, m = np.arange(len(comparison.worlds)), len(comparison.methods)
+    step = min(_STEP, _WIDTH / m)
     for i, method in enumerate(comparison.methods):
-        offset = _WIDTH * ((i + 0.5) / m - 0.5)
+        at, colour = worlds + step * (i - 0.5 * (m - 1)), COLOURS[i % len(COLOURS)]
+        ax.plot(at, middle[i], color=colour, linewidth=1.0, alpha=0.4)
         ax.errorbar(
-            [world + offset for world in worlds],
+            at,
             middle[i],
             yerr=(middle[i] - low[i], high[i] - middle[i]),
-            color=COLOURS[i % len(COLOURS)],
+            color=colour,
             marker=MARKERS[i % len(MARKERS)],
             linestyle="none",
             capsize=3.0,
             label=method,
         )
-    ax.set_xticks(list(worlds), comparison.worlds)
+    name_ticks(ax, worlds, comparison.worlds)
+    ax.set_xlim(-1.0, float(len(worlds)))
     ax.set_ylabel(f"expected {comparison.outcome}" if ylabel is None else ylabel)
     ax.legend(title=f"{comparison.level:.0%} intervals")
     return ax

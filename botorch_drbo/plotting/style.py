@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -60,6 +61,17 @@ def given_or_new(ax: Axes | None) -> Axes:
     if ax is not None:
         return ax
     return plt.subplots(figsize=(6.4, 4.2), layout="constrained")[1]
+
+
+_PER_INCH = 13  # characters, of the default size
+
+
+def name_ticks(ax: Axes, positions: Iterable[float], names: Sequence[str]) -> None:
+    """Names below the horizontal axis, slanted where they would run together."""
+    room = _PER_INCH * ax.bbox.width / ax.figure.dpi
+    crowded = len(names) * (max(map(len, names), default=0) + 2) > room
+    slanted = {"rotation": 40, "ha": "right", "rotation_mode": "anchor"}
+    ax.set_xticks(list(positions), names, **(slanted if crowded else {}))
 
 
 def as_array(values: Tensor) -> NDArray[np.float64]:

@@ -383,9 +383,11 @@ class ModelBasedRecipe(Recipe):
                 problem = self.decided_problem(fitted)
             else:
                 problem = self.worst_case_problem_of(ambiguity_set, fitted)
-            return profile(
+            found = profile(
                 problem, model, x, other, radii, target=target, seed=state.seed
             )
+            own = self.adversary if ambiguity_set is None else None
+            return found if own is None else replace(found, unit=own.unit)
 
     def _propose(
         self,

@@ -102,8 +102,8 @@ class NewLevels(NamedTuple):
     def words(self) -> str:
         """Both shares in a line."""
         return (
-            f"explains {_percent(self.explained)} where its level was left out, "
-            f"{_percent(self.without)} without its features"
+            f"explains {percent(self.explained)} where its level was left out, "
+            f"{percent(self.without)} without its features"
         )
 
 
@@ -165,6 +165,7 @@ class ModelCheck:
             occurred.
         unseen_columns: The same of each context column alone.
         context_names: Names of these columns.
+        outcome_name: The name of the outcome.
         row_name: What a number of ``trials`` is: ``"trial"``, or ``"line"`` of a file.
         moved: The context columns that the decisions predict, which none should be.
         new_levels: How well a level is predicted that was left out, of each category
@@ -184,6 +185,7 @@ class ModelCheck:
     unseen_columns: tuple[float, ...]
     context_names: tuple[str, ...]
     row_name: str = "trial"
+    outcome_name: str = "outcome"
     moved: tuple[MovedContext, ...] = ()
     new_levels: tuple[NewLevels, ...] = ()
 
@@ -416,9 +418,9 @@ class ModelCheck:
 
     def share_of(self, what: str) -> str:
         """The share that is explained, and how uncertain that is, in words."""
-        low, high = map(_percent, self.explained_interval)
+        low, high = map(percent, self.explained_interval)
         return (
-            f"explains {_percent(self.explained)} of {what} "
+            f"explains {percent(self.explained)} of {what} "
             f"({LEVEL:.0%}: {low} to {high})"
         )
 
@@ -467,7 +469,7 @@ class ModelCheck:
         )
 
 
-def _percent(share: float) -> str:
+def percent(share: float) -> str:
     """A share in words: none below 0%, and no 100%, which would read as certainty."""
     return "over 99%" if share > 0.99 else f"{max(share, 0.0):.0%}"
 

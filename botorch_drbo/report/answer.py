@@ -8,10 +8,12 @@ from botorch_drbo.plotting.model import plot_slice
 from botorch_drbo.plotting.robustness import plot_price
 from botorch_drbo.plotting.scope import draw_contexts, draw_decisions
 from botorch_drbo.posterior.mixture import GaussianMixture
+from botorch_drbo.problem.round import Held
 from botorch_drbo.recommendation.model_check import (
     FEW_OUTCOMES,
     ModelCheck,
     know_nothing,
+    percent,
 )
 from botorch_drbo.recommendation.moved_contexts import moved_words
 from botorch_drbo.recommendation.promise import interval_words, share_words, shown
@@ -55,7 +57,8 @@ def verdict(check: ModelCheck) -> str:
         return f"{grade(check)} What follows says little yet."
     return (
         f"{grade(check)} From 80% it is called good, from 50% fair, from 30% weak, "
-        f"below that poor. {check.num_outside} of {t} outcomes lie outside their 95% "
+        f"below that poor. The outcomes of {check.num_outside} of {t} rows lie outside "
+        "their 95% "
         f"interval; about {0.05 * t:.2g} should."
     )
 
@@ -163,7 +166,7 @@ def decision_section(found: Findings) -> Markup:
     check, details = best.model_check, _how_found(best)
     is_new = (best.num_outcomes or 0) < FEW_OUTCOMES  # of which a warning speaks
     return joined(
-        tag("p", _lead(found), class_="lead"),
+        *(tag("p", text, class_="lead") for text in [*_caveats(found), _lead(found)]),
         tag("div", *map(_card, names, chosen), class_="cards"),
         tag("div", *values, class_="cards values"),
         *(tag("p", text, class_="warning") for text in warnings(found)),
@@ -191,8 +194,6 @@ def warnings(found: Findings) -> list[str]:
             "The model predicts hardly better than the mean of all outcomes. Do not "
             "rely on the decision before more was tried."
         )
-    if check is not None and (words := check.dwarfing_words()):
-        texts.append(f"{words[:1].upper()}{words[1:]}")
     if best.feasible is False:
         texts.append(
             "No decision was found that meets the measured limits with the required "
@@ -202,11 +203,6 @@ def warnings(found: Findings) -> list[str]:
         texts.append(
             f"{check.unseen:.0%} of the expected contexts lie outside those that have "
             "an outcome: there the model guesses."
-        )
-    if best.beyond:
-        texts.append(
-            "The worst case reaches beyond the contexts that have an outcome, where "
-            f"the model guesses, with {best.beyond}."
         )
     if best.moved:
         words = moved_words(best.moved)
@@ -233,6 +229,36 @@ def next_section(found: Findings) -> Markup:
         f"be good themselves.{among}"
     )
     return joined(*parts, tag("p", text), _decisions(proposed))
+
+
+def _caveats(found: Findings) -> list[str]:
+    """What makes the answer doubtful: one row, a range beyond the data."""
+    best, check, texts = found.best, found.best.model_check, []
+    if check is not None and (words := check.dwarfing_words()):
+        words = f"{words[:1].upper()}{words[1:]}"
+        if (then := found.explained_without) is not None:
+            words = (
+                f"{words.partition('. ')[0]}: correct it, then the model explains "
+                f"{percent(then)} and not {percent(check.explained)}."
+            )
+        texts.append(words)
+    done = found.optimizer.history
+    for name, value in best.x.to_dict("records")[0].items():
+        if isinstance(found.optimizer.named_space.decisions[name], Category):
+            continue
+        tried = done[name].tolist()
+        low, high = float(min(tried)), float(max(tried))
+        if not low <= float(value) <= high:
+            texts.append(
+                f"The decision lies beyond the data: {name} was tried from "
+                f"{shown(low)} to {shown(high)}, not at {shown(value)}."
+            )
+    if best.beyond:
+        texts.append(
+            "The worst case reaches beyond the contexts that have an outcome, where "
+            f"the model guesses, with {best.beyond}."
+        )
+    return texts
 
 
 def _lead(found: Findings) -> str:
@@ -383,9 +409,17 @@ def _limits(found: Findings) -> str:
     if best.feasibility is None:
         return ""
     size = f"{best.feasibility:.3f}" if best.feasibility < 0.9995 else "above 0.999"
-    held = "" if best.held is None else f" So far they {best.held.words()}."
+    held = "" if best.held is None else f" So far they {_held(best.held)}."
     names = f" ({', '.join(found.limits)})" if found.limits else ""
     return f"The measured limits{names} are met with probability {size}.{held}"
+
+
+def _held(held: Held) -> str:
+    """In how many rows limits held."""
+    text = f"held in {held.together} of the {held.measured} rows that measured them"
+    if len(held.each) == 1:
+        return text
+    return f"all {text}, one by one in {', '.join(map(str, held.each))}"
 
 
 def _that_hurt(best: NamedRecommendation) -> Markup:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import torch
 
@@ -32,6 +35,9 @@ from botorch_drbo.space import (
     Ordinal,
     Variable,
 )
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _LAST = 15  # rows of the history
 
@@ -123,7 +129,7 @@ def history_section(found: Findings) -> Markup:
     at, top = done.index[place], done.to_dict("records")[place]
     size = top.pop(outcome)
     word = "highest" if maximize else "lowest"
-    last = optimizer.table().tail(_LAST)
+    last = with_measured(optimizer.table(), found.limits).tail(_LAST)
     rows = [
         [found.row(int(number)), *row]
         for number, row in zip(last.index, last.to_numpy().tolist(), strict=True)
@@ -142,6 +148,29 @@ def history_section(found: Findings) -> Markup:
             table([found.row_name, *(str(name) for name in last.columns)], rows),
         ),
     )
+
+
+_LIMIT = re.compile(r"\s*(.+?)\s*(<=|>=)\s*(.+?)\s*")
+
+
+def with_measured(trials: pd.DataFrame, limits: Sequence[str]) -> pd.DataFrame:
+    """The table with what was measured, in place of what is left to its limits.
+
+    Those are columns before the status: of each name in turn the lower, the upper one.
+    """
+    found = [match.groups() for text in limits if (match := _LIMIT.fullmatch(text))]
+    first = list(dict.fromkeys(name for name, _, _ in found))
+    found.sort(key=lambda part: (first.index(part[0]), part[1] == "<="))
+    rooms = trials.columns[len(trials.columns) - 1 - len(found) : -1]
+    if not found or not str(rooms[0]).startswith("constraint1"):
+        return trials
+    shown = trials.drop(columns=rooms)
+    for room, (name, sense, bound) in zip(rooms, found, strict=True):
+        left = trials[room]
+        value = float(bound) - left if sense == "<=" else float(bound) + left
+        if name not in shown:
+            shown.insert(len(shown.columns) - 1, name, value)
+    return shown
 
 
 def _drawn_check(check: ModelCheck, ax, outcome: str) -> None:

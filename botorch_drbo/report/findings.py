@@ -25,9 +25,13 @@ from botorch_drbo.recommendation.importance import (
     importance,
     slice_through,
 )
+from botorch_drbo.recommendation.model_check import ModelCheck, squares
 from botorch_drbo.recommendation.price_curve import PriceCurve
-from botorch_drbo.recommendation.promise import LEVEL
+from botorch_drbo.recommendation.promise import LEVEL, shown
+from botorch_drbo.sampling import isolated_rng
 from botorch_drbo.space import Category, NamedRecommendation, Variable
+from botorch_drbo.surrogate.cross_validation import cross_validated
+from botorch_drbo.surrogate.fit import joint_data
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -132,6 +136,11 @@ class Findings:
     source: str
     # The measured constraints in words; empty if none were stated.
     limits: Sequence[str]
+    # Decisions in the digits of the source; None for four significant ones.
+    rounded: Rounded | None
+    # The share that the model explains without the row that dwarfs all others; None
+    # where none does, or the surrogate is not fitted again.
+    explained_without: float | None
     # The line of each trial in the source; None for a table in Python.
     lines: Sequence[int] | None
     # From a radius to how far the contexts move; None where the radius is in no units
@@ -199,6 +208,7 @@ class Findings:
         )
         done()
         best = NamedRecommendation.of(found, optimizer.named_space)
+        without = _explained_without(optimizer, found.model_check)
         if lines is not None and best.model_check is not None:
             best = replace(best, model_check=best.model_check.by_lines(lines))
         scope = None
@@ -233,6 +243,8 @@ class Findings:
             next_decisions=proposed,
             source=source,
             limits=limits,
+            rounded=rounded,
+            explained_without=without,
             lines=lines,
             moved_by=movement(optimizer, radius),
             date=datetime.now(),
@@ -264,6 +276,15 @@ class Findings:
             return None
         return self.moved_by(times * self.radius)
 
+    def in_digits(self, x: pd.DataFrame) -> pd.DataFrame:
+        """Decisions in the digits of the source, each row for itself."""
+        if self.rounded is None:
+            return x.map(shown)
+        import pandas as pd
+
+        rows = [x.iloc[i : i + 1] for i in range(len(x))]
+        return pd.concat([self.rounded(row, x.iloc[:0]) for row in rows])
+
     @property
     def row_name(self) -> str:
         """What the number of a row is: that of a trial, or of a line."""
@@ -276,11 +297,35 @@ class Findings:
 
 def with_words(best: NamedRecommendation, rounded: Rounded) -> NamedRecommendation:
     """The same, its decisions as they are written."""
-    stability = best.stability
+    stability, price = best.stability, best.price
+    if price is not None:
+        price = replace(price, best=rounded(price.best, best.x.iloc[:0]))
     if stability is not None and stability.rival is not None:
         rival = rounded(stability.rival, best.x.iloc[:0])
         stability = replace(stability, rival=rival)
-    return replace(best, x=rounded(best.x, best.x.iloc[:0]), stability=stability)
+    x = rounded(best.x, best.x.iloc[:0])
+    return replace(best, x=x, stability=stability, price=price)
+
+
+def _explained_without(
+    optimizer: NamedOptimizer, check: ModelCheck | None
+) -> float | None:
+    """The share that a model explains if it is not told the row that dwarfs others.
+
+    None too where the surrogate is not fitted again.
+    """
+    if check is None or check.dwarfing is None:
+        return None
+    tensors, space = optimizer.tensors, optimizer.space
+    kept = torch.ones(len(check.trials), dtype=torch.bool)
+    kept[check.trials.index(check.dwarfing)] = False
+    data = joint_data(tensors.history, space).of_rows(kept)
+    with isolated_rng(0, space.bounds.device):
+        held = cross_validated(optimizer.algorithm.judge.judging_surrogate(), data)
+    if held is None:
+        return None
+    missed, total = squares(held.outcomes, held.predicted.mean, held.fold)
+    return (1.0 - missed.sum() / total.sum()).item()
 
 
 def _result_or_reason(compute: Callable[[], _Found]) -> _Found | str:

@@ -132,6 +132,7 @@ def policy_section(found: Findings) -> Markup:
 
 def _policy(found: Findings, name: str, rows: pd.DataFrame) -> Markup:
     decisions = found.optimizer.named_space.decisions
+    written = found.in_digits(rows.loc[:, list(decisions)])
     shifts, same = [], []
     for decision, variable in decisions.items():
         column = rows[decision].tolist()
@@ -140,7 +141,9 @@ def _policy(found: Findings, name: str, rows: pd.DataFrame) -> Markup:
             words = f"{decision} {' or '.join(kinds)}"
             (shifts if len(kinds) > 1 else same).append(words)
         else:
-            low, high = shown(min(column)), shown(max(column))
+            words = written[decision].tolist()
+            low = words[column.index(min(column))]
+            high = words[column.index(max(column))]
             words = (
                 f"{decision} {low}"
                 if low == high
@@ -174,7 +177,8 @@ def _policy(found: Findings, name: str, rows: pd.DataFrame) -> Markup:
             )
         )
     head = [str(column) for column in rows.columns]
-    return joined(*parts, table(head, rows.to_numpy().tolist()))
+    cells = rows.assign(**{name: written[name].tolist() for name in decisions})
+    return joined(*parts, table(head, cells.to_numpy().tolist()))
 
 
 def _most_moved(found: Findings, rows: pd.DataFrame) -> str | None:

@@ -88,7 +88,11 @@ class NamedRecommendation(Assessment["pd.DataFrame"]):
                 best=to_frame(found.price.best.unsqueeze(0), space.decisions),
             ),
             "model_check": check
-            and replace(check, context_names=tuple(space.contexts)),
+            and replace(
+                check,
+                context_names=tuple(space.contexts),
+                outcome_name=space.outcome,
+            ),
         }
         return cls(contexts=contexts, outcome=space.outcome, **{**shared, **named})
 

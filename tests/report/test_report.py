@@ -17,6 +17,7 @@ from botorch.exceptions.warnings import BotorchWarning
 
 from botorch_drbo import Category, Integer, NamedOptimizer, RobustOptimizer, Space
 from botorch_drbo.report import findings, write_report
+from botorch_drbo.report.evidence import with_measured
 from botorch_drbo.report.findings import STEPS, Findings, movement
 from botorch_drbo.report.page import page
 from botorch_drbo.space import LinearConstraint, Log
@@ -328,3 +329,85 @@ def test_a_decision_that_follows_the_context_is_drawn() -> None:
     (name, rows), *_ = found.policies.items()
     still = rows.assign(x=[0.5 + 1e-9 * k for k in range(len(rows))])
     assert "dashed line" not in page(replace(found, policies={name: still}))
+
+
+def test_what_was_measured_has_its_own_name_and_unit() -> None:
+    """The room to a limit is no column of the file."""
+    trials = pd.DataFrame(
+        {
+            "x": [1.0, 2.0],
+            "yield": [5.0, 6.0],
+            "constraint1": [4.0, -1.0],  # acidity - 3
+            "constraint2": [2.0, 7.0],  # 9 - acidity
+            "constraint3": [0.5, float("nan")],  # 1.5 - salt
+            "status": "complete",
+        }
+    )
+    limits = ["acidity <= 9", "salt <= 1.5", "acidity >= 3"]
+    shown = with_measured(trials, limits)
+    assert list(shown.columns) == ["x", "yield", "acidity", "salt", "status"]
+    assert shown["acidity"].tolist() == [7.0, 2.0]
+    assert shown["salt"].tolist()[0] == 1.0 and shown["salt"].isna().tolist()[1]
+    assert with_measured(trials, []) is trials
+
+
+def limited() -> NamedOptimizer:
+    opt = one_context(1, "erbo")
+    X, C = torch.rand(2, 6, 1, generator=torch.Generator().manual_seed(3)).double()
+    opt.tell(X, C, X, constraints=9.0 - X - C, closes_pending=False)
+    return opt
+
+
+def test_a_page_names_measured_columns_and_counts_rows() -> None:
+    text = check_sound(page(Findings.of(limited(), q=1, limits=["acid <= 9"]))).text
+    assert "profit acid status" in text and "constraint1" not in text
+    assert "held in 6 of the 6 rows that measured them" in text
+
+
+def test_the_headline_names_the_row_that_spoils_the_model() -> None:
+    opt = one_context(1, "erbo", hyperparameters=None, surrogate="botorch")
+    X, C = torch.rand(2, 16, 1, generator=torch.Generator().manual_seed(3)).double()
+    Y = -(X - C).square()
+    right = one_context(1, "erbo", hyperparameters=None, surrogate="botorch")
+    right.tell(X, C, Y, closes_pending=False)
+    right.withdraw(8)
+    Y[7] = 100.0  # the trial after that of `one_context`
+    opt.tell(X, C, Y, closes_pending=False)
+    found = Findings.of(opt, q=1, lines=[*range(2, 19)])
+    assert found.explained_without == pytest.approx(right.check().explained, abs=0.05)
+    (headline, *_) = re.findall(r'<p class="lead">(.*?)</p>', page(found))
+    assert headline.startswith("Line 10 (100) dwarfs all others (")
+    assert headline.endswith(
+        f": correct it, then the model explains {found.explained_without:.0%} and not "
+        f"{max(opt.check().explained, 0):.0%}."
+    )
+
+
+def test_the_headline_says_what_lies_beyond_the_data() -> None:
+    found = Findings.of(one_context(6, "erbo"), q=1)
+    beyond = replace(
+        found.best,
+        x=pd.DataFrame({"x": [2.5]}),
+        beyond="9% of its weight: c never seen",
+    )
+    leads = re.findall(r'<p class="lead">(.*?)</p>', page(replace(found, best=beyond)))
+    tried = found.optimizer.history["x"]
+    assert leads[0] == (
+        f"The decision lies beyond the data: x was tried from {tried.min():.4g} to "
+        f"{tried.max():.4g}, not at 2.5."
+    )
+    assert leads[1].endswith("the model guesses, with 9% of its weight: c never seen.")
+    assert leads[2].startswith("Choose x = ")
+
+
+def test_policies_have_the_digits_of_the_file() -> None:
+    def rounded(x: pd.DataFrame, taken: pd.DataFrame) -> pd.DataFrame:
+        return x.map(lambda value: f"{value:.1f}")
+
+    found = Findings.of(one_context(12, "erbo"), q=1, rounded=rounded)
+    assert isinstance(found.policies, dict)
+    rows = found.policies["c"]
+    text = check_sound(page(found)).text
+    low, high = rows["x"].min(), rows["x"].max()
+    assert f"By c: x from {low:.1f} to {high:.1f}." in text
+    assert found.in_digits(rows[["x"]])["x"].tolist() == [f"{v:.1f}" for v in rows["x"]]
