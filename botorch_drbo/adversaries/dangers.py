@@ -34,6 +34,7 @@ from botorch_drbo.problem.search_space import SearchSpace
 
 AS_SEEN = "as seen"
 """The name of the reference among the distributions of a danger."""
+_EQUAL = " yet: the contexts seen do not vary"
 
 
 class World(NamedTuple):
@@ -192,13 +193,8 @@ class MeanShift(Danger):
         up, down = self._ends(reference, space)
         moving = [j for j in _numbers(space) if up[j] != 0.0 or down[j] != 0.0]
         if not moving:
-            if not space.known_columns:  # what is known does not move
-                warnings.warn(
-                    f"{self!r} moves nothing yet: the contexts seen do not vary. Say "
-                    "how far in units, such as {'temp': 3}.",
-                    InputDataWarning,
-                    stacklevel=2,
-                )
+            named = isinstance(self.shift, Mapping)
+            _warn_of_nothing(self, space, ": all its sizes are 0" if named else _EQUAL)
             return []
         steps = []
         for j in moving:
@@ -299,12 +295,26 @@ class Spread(Danger):
         r"""The reference stretched."""
         self.check_space(space)
         columns = _numbers(space)
+        if not reference.std[columns].any():
+            _warn_of_nothing(self, space, _EQUAL)
+            return []
         by = torch.zeros_like(reference.points)
         away = reference.points - reference.mean
         by[:, columns] = (self.factor - 1.0) * away[:, columns]
         name = f"spread {self.factor:g} times"
         points = space.snap_contexts(moved(name, by, reference, space, self.clip))
         return [World(name, ContextSet(points, reference.weights))]
+
+
+def _warn_of_nothing(danger: Danger, space: SearchSpace, why: str) -> None:
+    """Say that a danger is none; what is known does not move anyway."""
+    if not space.known_columns:
+        warnings.warn(
+            f"{danger!r} moves nothing{why}. Say how far in units, such as "
+            "MeanShift({'temp': 3}).",
+            InputDataWarning,
+            stacklevel=3,
+        )
 
 
 def moved(

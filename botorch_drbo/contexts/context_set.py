@@ -109,7 +109,9 @@ class ContextSet(torch.nn.Module):
     @property
     def std(self) -> Tensor:
         r"""The population standard deviation ``sqrt(sum_i p_i (c_i - mean)^2)``."""
-        return (self.weights @ (self.points - self.mean).square()).sqrt()
+        away = self.points - self.mean
+        away = away.where(self.points.amin(0) < self.points.amax(0), 0.0)  # rounding
+        return (self.weights @ away.square()).sqrt()
 
     @property
     def effective_size(self) -> float:

@@ -16,6 +16,7 @@ from botorch_drbo.adversaries.base import reference_contexts
 from botorch_drbo.adversaries.dangers import check_share, moved, shifted_column
 from botorch_drbo.adversaries.wasserstein import WassersteinBall
 from botorch_drbo.contexts import ContextSet
+from botorch_drbo.objectives import NamedObjective
 from botorch_drbo.optimizer.run import Purpose, Run
 from botorch_drbo.optimizer.tables import numbered
 from botorch_drbo.posterior.mixture import (
@@ -211,6 +212,9 @@ def _radius_of(recipe: Recipe, state: FittedRound) -> str:
     within = "" if problem is None else problem.reach
     if problem is not None and problem.worlds:
         within = f"the worst of: {'; '.join(problem.worlds)}"
+    named = recipe.options.get("objective")
+    if isinstance(named, NamedObjective):
+        within = f"the {named.words}"
     give_up = recipe.options.get("give_up")
     if give_up is None:
         return within

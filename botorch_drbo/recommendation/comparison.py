@@ -176,7 +176,7 @@ class Comparison:
                 for name, entries in self.columns.items()
             )
             within = self.radii[i]
-            by = "for" if within.startswith("the worst of") else "within"
+            by = "for" if within.startswith("the ") else "within"
             how = f"decided {by} {within}" if within else "decided without a radius"
             lines.append(f"{method}: {decided} ({how})")
             for j, world in enumerate(self.worlds):
@@ -185,6 +185,8 @@ class Comparison:
                 line = f"  {world:<{width}}{value} ({ends})"
                 if i > 0:
                     gain = _plus_minus(self.gains, i, j, sign=True)
+                    if self._alike[i, j]:
+                        gain = "+0 ± 0"  # in place of the rounding
                     line += (
                         f"; {gain} against {self.methods[0]}, better with probability "
                         f"{self.better[i, j].item():.2f}"

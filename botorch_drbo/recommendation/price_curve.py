@@ -102,17 +102,16 @@ class PriceCurve(Generic[_Row]):
         return "\n".join(lines)
 
 
-def no_worse(worst: Tensor) -> Tensor:
+def no_worse(worst: Tensor, paid: Tensor, allowed: Tensor) -> Tensor:
     """For each of ascending limits the best decision found that it allows, ``k``.
 
-    What a smaller limit allows a larger one does: a search that found less is put
-    right. Shapes: ``worst``: ``k``.
+    A search that found less than another one is put right. That of its own limit is
+    allowed whatever rounding says; of equal ones the first is taken. Shapes: all ``k``.
     """
-    best = torch.arange(len(worst), device=worst.device)
-    for i in range(1, len(worst)):
-        if worst[best[i - 1]] >= worst[i]:
-            best[i] = best[i - 1]
-    return best
+    own = torch.eye(len(worst), dtype=torch.bool, device=worst.device)
+    within = own | (paid <= allowed.unsqueeze(-1))
+    best = worst.where(within, -torch.inf).amax(-1, keepdim=True)
+    return (within & (worst >= best)).long().argmax(-1)
 
 
 def price_curve(
@@ -143,12 +142,16 @@ def price_curve(
             "No decision meets the outcome constraints with the required probability: "
             "there is nothing to pay a price for yet. Try more decisions first."
         )
-    order = no_worse(torch.stack(worst))
-    X, beliefs = torch.stack(found)[order], [beliefs[i] for i in order.tolist()]
+    X = torch.stack(found)
     expected = score(limit.expectation, X)
-    paid = limit.value - expected  # up to rounding nothing is nothing
+    paid = limit.value - expected
+    allowed = torch.tensor([*(s * limit.gain for s in SHARES), math.inf]).to(paid)
+    order = no_worse(torch.stack(worst), paid, allowed)
+    X, expected, paid = X[order], expected[order], paid[order]
+    beliefs = [beliefs[i] for i in order.tolist()]
     return PriceCurve(
         limits=(*SHARES, math.inf),
+        # Up to rounding nothing is nothing.
         paid=torch.where(paid > _NOTHING * limit.gain, paid, 0.0),
         expected=expected,
         worst_cases=torch.stack(worst)[order],

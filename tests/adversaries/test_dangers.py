@@ -355,9 +355,16 @@ def test_a_family_on_few_contexts_is_nearly_the_same() -> None:
     assert same is points and unchanged is family
 
 
-def test_contexts_that_do_not_vary_yet_move_by_no_deviation() -> None:
-    same = SPACE.context_set(SEEN).points[:1].repeat(3, 1)
+@pytest.mark.parametrize("num", [3, 25])  # of 25 the mean is not the number itself
+@pytest.mark.parametrize("danger", [MeanShift(1.0), Spread(2.0)])
+def test_contexts_that_do_not_vary_yet_move_by_no_deviation(danger, num: int) -> None:
+    same = SPACE.context_set(SEEN).points[:1].repeat(num, 1) + 0.1
     with pytest.warns(InputDataWarning, match="moves nothing yet"):
-        worlds = MeanShift(1.0).worlds(state(SPACE.search_space, same))
+        worlds = danger.worlds(state(SPACE.search_space, same))
     assert [world.name for world in worlds] == ["as seen"]
     assert len(MeanShift({"temp": 1}).worlds(state(SPACE.search_space, same))) == 3
+
+
+def test_a_shift_by_nothing_is_not_blamed_on_the_contexts() -> None:
+    with pytest.warns(InputDataWarning, match="moves nothing: all its sizes are 0"):
+        assert len(MeanShift({"temp": 0}).worlds(of_seen())) == 1

@@ -142,6 +142,28 @@ def test_each_method_recommends_what_it_recommends_alone() -> None:
     assert found.better[1, 1] >= 0.5  # it was made for this
 
 
+def test_the_rounding_of_equal_decisions_is_not_shown() -> None:
+    def of(mean: list[float], deviation: list[float]) -> GaussianMixture:
+        row = torch.tensor([mean, deviation], dtype=torch.double).unsqueeze(-1)
+        return GaussianMixture(row[:1], row[1:])
+
+    found = Comparison(
+        methods=("erbo", "dro"),
+        radii=("", ""),
+        worlds=(TODAY,),
+        decisions=torch.zeros(2, 1),
+        columns={"stock": [1.0, 1.0]},
+        values=of([3.3, 3.3], [0.4, 0.4]),
+        gains=of([0.0, 1.8e-15], [0.0, 4.2e-9]),
+        costs=GaussianMixture(torch.zeros(1, 1), torch.zeros(1, 1)),
+        level=0.9,
+        num_outcomes=9,
+        outcome="profit",
+        trust="by the model",
+    )
+    assert "; +0 ± 0 against erbo, better with probability 0.50" in str(found)
+
+
 def test_methods_with_the_same_adversary_share_the_run_s_radius() -> None:
     own = make_recipe("wdrbo_exact", radius=0.17)
     of_run = comparison._as_recipe("ei_wdrbo", own)

@@ -206,3 +206,15 @@ def test_a_threshold_that_was_never_seen_is_told() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error", BotorchWarning)
         run(-1.0).recommend(objective="share below -30")
+
+
+def test_a_comparison_says_what_was_decided_for() -> None:
+    """Not "without a radius", nor "within , giving up at most 10%"."""
+    for sign, words in ((1.0, "worst fifth"), (-1.0, "share below -50")):
+        opt = run(sign, objective=words)
+        paid = opt.algorithm.with_options(give_up=0.1)
+        found = opt.compare(["erbo", paid, opt.algorithm.with_options(objective=None)])
+        lines = str(found).splitlines()
+        assert lines[1].endswith(f"(decided for the {words})")
+        assert lines[3].endswith(f"(decided for the {words}, giving up at most 10%)")
+        assert lines[5].endswith("(decided without a radius)")
