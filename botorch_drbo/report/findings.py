@@ -42,12 +42,13 @@ def movement(
 ) -> Callable[[float], str] | None:
     """How far the contexts move, on average, within a radius."""
     space = optimizer.named_space.search_space
-    own = getattr(optimizer.algorithm, "adversary", None)
+    recipe = optimizer.algorithm
+    own = recipe.options.get("against") or getattr(recipe, "adversary", None)
     given = getattr(own, "radius", None) if radius is None else radius
     if isinstance(given, Mapping):
         widths = in_widths(given, space)
     elif given == "sd":
-        return lambda size: f"{size:.3g} standard deviations"
+        return lambda size: f"{size:.3g} standard deviations" if size else "nothing"
     elif isinstance(own, WassersteinBall):
         widths = torch.ones(space.d_c, dtype=torch.double)
     else:

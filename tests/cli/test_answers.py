@@ -167,7 +167,7 @@ def test_the_profile_is_in_units_and_of_the_model(data: Path) -> None:
     assert found["decision"] == best["decision"]
     code, shown, _ = call("profile", data, "--target", "9")
     assert code == 0 and "does not reach 9, even if nothing moves" in shown
-    assert "of temp" in shown
+    assert "1.5 standard deviations" in shown and "nothing" in shown
     middle = 0.5 * (values[0] + values[-1])
     shown = call("profile", data, *words, "--target", str(middle))[1]
     assert f"By the posterior mean it misses {middle:g} from " in shown
