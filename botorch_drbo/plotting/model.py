@@ -39,10 +39,36 @@ def plot_slice(
     name: str = "decision",
     outcome: str = "outcome",
 ) -> Axes:
-    """Draw the expected outcome against one decision variable, the others fixed.
+    r"""Draw the expected outcome against one decision variable, the others fixed.
 
     The line is the mean, the band the interval, the square the decision itself. Values
     that the constraints of the decisions forbid are left out.
+
+    Args:
+        found: From ``recommendation.importance.slice_through``.
+        variable: What is moved; numbers and names are drawn in its units.
+        ax: Where to draw; a new figure if None.
+        name: The name of the variable with its unit.
+        outcome: The name of the outcome with its unit.
+
+    Returns:
+        The axes.
+
+    Example:
+        >>> import torch
+        >>> from botorch_drbo import RobustOptimizer
+        >>> from botorch_drbo.plotting import plot_slice
+        >>> from botorch_drbo.recommendation.importance import slice_through
+        >>> from botorch_drbo.space import Continuous
+        >>> unit = torch.tensor([[0.0], [1.0]], dtype=torch.double)
+        >>> few = {"num_restarts": 1, "raw_samples": 8, "surrogate": "botorch"}
+        >>> opt = RobustOptimizer("erbo", unit, unit, **few)
+        >>> X, C = torch.rand(2, 12, 1, dtype=torch.double)
+        >>> opt.tell(X, C, -(X - C).square())
+        >>> best = opt.recommend()
+        >>> found = slice_through(opt.model, opt.space, best.x, best.context_set, 0)
+        >>> plot_slice(found, Continuous(0, 1), name="dose (g)").get_xlabel()
+        'dose (g)'
     """
     ax = given_or_new(ax)
     mean, lower, upper = map(as_array, (found.mean, found.lower, found.upper))
