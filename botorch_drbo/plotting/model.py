@@ -286,11 +286,12 @@ def plot_model_check(
     near = np.delete(np.stack([predicted, outcomes]), [] if far is None else far, 1)
     ends = [near.min(), near.max()]
     if far is not None:
-        # Fits that were told of it may predict anything: outcomes alone have a scale.
+        # Fits that were told of it may predict anything: of those the most are shown.
         ends, name = [near[1].min(), near[1].max()], check.trials[far]
         room = 0.25 * (ends[1] - ends[0])
-        limits = (ends[0] - room, ends[1] + room)
-        ax.set(xlim=limits, ylim=limits)
+        low, high = np.quantile(near[0], (0.1, 0.9))
+        limits = (min(ends[0], low) - room, max(ends[1], high) + room)
+        ax.set(xlim=limits, ylim=(ends[0] - room, ends[1] + room))
         is_high = outcomes[far] > ends[1]
         hidden = int(((near[0] < limits[0]) | (near[0] > limits[1])).sum())
         others = f", as are {hidden} others" if hidden else ""
