@@ -195,6 +195,12 @@ def read_scope(given: Scope, space: SearchSpace, named: Space | None) -> Context
     """The contexts that a decision must serve, with their weights."""
     if isinstance(given, str):
         levels = space.listed_contexts
+        if levels is None and given == UNIFORM:
+            raise InputDataError(
+                f"`scope` is {UNIFORM!r}, every combination of the levels, and a "
+                "context takes any number of an interval, or there are too many. Give "
+                "a table of the contexts, a row for each, or a ContextSet."
+            )
         if given != UNIFORM or levels is None:
             raise InputDataError(
                 f"`scope` is {given!r}: the one word for a scope is {UNIFORM!r}, every "
@@ -239,6 +245,11 @@ def _serving(algorithm: Recipe, scope: ContextSet) -> Recipe:
     if algorithm.options["reference"] is not None:
         raise InputDataError(
             "Got `scope` and `reference`: both say which contexts count. Leave one out."
+        )
+    if algorithm.options.get("half_life") is not None:
+        raise InputDataError(
+            "Got `scope` and `half_life`: a half-life weighs the contexts seen, and a "
+            "scope takes their place. Leave one out."
         )
     return algorithm.with_options(reference=scope)
 

@@ -179,3 +179,12 @@ def test_decisions_do_not_predict_contexts_that_somebody_chose() -> None:
         opt = RobustOptimizer("erbo", UNIT, UNIT, scope=scope, **FEW)
         opt.tell(x, 0.9 * x, x, closes_pending=False)
         assert bool(opt.recommend().moved) is is_said
+
+
+def test_what_a_scope_makes_void_or_cannot_list_is_said() -> None:
+    space = Space({"x": (0.0, 1.0)}, {"rain": (0.0, 9.0), "soil": Category(["a", "b"])})
+    with pytest.raises(InputDataError, match="takes any number of an interval"):
+        NamedOptimizer("erbo", space, scope="uniform")
+    listed = {"rain": [1.0, 2.0], "soil": ["a", "b"]}
+    with pytest.raises(InputDataError, match="Got `scope` and `half_life`"):
+        NamedOptimizer("erbo", space, scope=listed, half_life=5.0)
