@@ -11,12 +11,16 @@ import torch
 from botorch.exceptions.errors import InputDataError
 
 from botorch_drbo._validation import check_count, did_you_mean
+from botorch_drbo.adversaries import Adversary
+from botorch_drbo.ambiguity import AmbiguitySet
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.execution.attempt import Outcome, Raised
 from botorch_drbo.execution.engine import Executor, in_parallel
+from botorch_drbo.optimizer.decisions import DecidedBy
 from botorch_drbo.optimizer.optimizer import Optimizer
 from botorch_drbo.optimizer.translation import Table
 from botorch_drbo.problem.round import RoundRadius
+from botorch_drbo.recommendation.price import GiveUp
 from botorch_drbo.space import NamedRecommendation
 from botorch_drbo.space.table import cell, row_names
 
@@ -102,14 +106,27 @@ class Groups(Generic[OfGroup]):
         context_set: ContextSet | None = None,
         radius: RoundRadius | None = None,
         context: Table | None = None,
+        choose_context: bool = False,
+        contexts_per_decision: int = 1,
+        replicates: int = 1,
+        at_most: Mapping[str, int] | None = None,
         parallel: int = 1,
         executor: Executor | None = None,
         callback: Callable[[Hashable], object] | None = None,
     ) -> GroupDecisions:
-        """The next decisions of each group; see ``NamedOptimizer.ask``."""
+        """The next decisions of each group, and contexts that are chosen; see
+        ``NamedOptimizer.ask``."""
         check_count(q, "q")
         answer = partial(
-            _asked, q=q, context_set=context_set, radius=radius, context=context
+            _asked,
+            q=q,
+            context_set=context_set,
+            radius=radius,
+            context=context,
+            choose_context=choose_context,
+            contexts_per_decision=contexts_per_decision,
+            replicates=replicates,
+            at_most=at_most,
         )
         return self._each(answer, parallel, executor, callback)
 
@@ -119,13 +136,21 @@ class Groups(Generic[OfGroup]):
         context_set: ContextSet | None = None,
         radius: RoundRadius | None = None,
         context: Table | None = None,
+        against: Adversary | AmbiguitySet | None = None,
+        give_up: GiveUp | None = None,
+        criterion: str | None = None,
+        objective: str | None = None,
         parallel: int = 1,
         executor: Executor | None = None,
         callback: Callable[[Hashable], object] | None = None,
     ) -> GroupDecisions:
         """The decision to implement in each group; see ``NamedOptimizer.recommend``."""
         answer = partial(
-            _recommended, context_set=context_set, radius=radius, context=context
+            _recommended,
+            context_set=context_set,
+            radius=radius,
+            context=context,
+            decided=DecidedBy(against, give_up, criterion, objective),
         )
         return self._each(answer, parallel, executor, callback)
 
@@ -217,8 +242,24 @@ def _asked(
     context_set: ContextSet | None,
     radius: RoundRadius | None,
     context: Table | None,
+    choose_context: bool,
+    contexts_per_decision: int,
+    replicates: int,
+    at_most: Mapping[str, int] | None,
 ) -> pd.DataFrame:
-    return opt.ask(q, context_set=context_set, radius=radius, context=context)
+    import pandas as pd
+
+    found = opt.ask(
+        q,
+        context_set=context_set,
+        radius=radius,
+        context=context,
+        choose_context=choose_context,
+        contexts_per_decision=contexts_per_decision,
+        replicates=replicates,
+        at_most=at_most,
+    )
+    return pd.concat(found, axis=1) if isinstance(found, tuple) else found
 
 
 def _recommended(
@@ -226,8 +267,17 @@ def _recommended(
     context_set: ContextSet | None,
     radius: RoundRadius | None,
     context: Table | None,
+    decided: DecidedBy,
 ) -> pd.DataFrame:
-    best = opt.recommend(context_set=context_set, radius=radius, context=context)
+    best = opt.recommend(
+        context_set=context_set,
+        radius=radius,
+        context=context,
+        against=decided.against,
+        give_up=decided.give_up,
+        criterion=decided.criterion,
+        objective=decided.objective,
+    )
     values = {
         "expected_value": best.expected_value,
         "worst_case_value": best.worst_case_value,

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from botorch.exceptions.errors import InputDataError
 
-from botorch_drbo import NamedOptimizer
+from botorch_drbo import MeanShift, NamedOptimizer
 from botorch_drbo.optimizer.groups import Groups
 
 FEW: dict[str, Any] = {"num_restarts": 1, "raw_samples": 8, "surrogate": "botorch"}
@@ -126,3 +126,27 @@ def test_a_column_of_the_problem_is_no_group(column: str) -> None:
             outcome_constraints={"runoff": (None, 9)},
             status="state",
         )
+
+
+def test_dangers_prices_and_objectives_are_those_of_each_group() -> None:
+    made = groups(mixed(rows("A", 2.0), rows("B", 8.0)), algorithm="erbo")
+    asked = {"against": MeanShift(1.0, clip=1.0), "give_up": 0.2}
+    for options in (asked, {"objective": "worst fifth"}):
+        found = made.recommend(**options).table.set_index("sku")
+        assert (
+            found.loc["B", "price"] == made["B"].recommend(**options).x["price"].item()
+        )
+    # Against nothing there is nothing to pay for: as for one of them, each group says so.
+    failed = made.recommend(give_up=0.2).failures
+    assert set(failed) == {"A", "B"} and "Say against what" in failed["A"]
+
+
+def test_contexts_are_chosen_in_each_group() -> None:
+    scope = {"demand": [10.0, 30.0, 50.0]}
+    made = groups(mixed(rows("A", 2.0), rows("B", 8.0)), scope=scope)
+    found = made.ask(4, choose_context=True, contexts_per_decision=2).table
+    assert found["sku"].tolist() == ["A"] * 4 + ["B"] * 4
+    x, c = made["A"].ask(4, choose_context=True, contexts_per_decision=2)
+    own = found[found["sku"] == "A"]
+    assert own["price"].tolist() == x["price"].tolist()
+    assert own[list(c)].to_numpy().tolist() == c.to_numpy().tolist()
