@@ -12,6 +12,7 @@ from benchmarks.experiments.scope.play import CVAR, ROWS, judged, positions
 from benchmarks.experiments.scope.report import by_block, make_report, statistics
 
 SCOPE = RESULTS / "scope"
+ROOT = RESULTS.parents[1]
 
 
 @pytest.mark.parametrize("case", ["additive", "crossed", "field"])
@@ -52,3 +53,29 @@ def test_statistics_are_positive_where_their_claims_are_right() -> None:
     assert all(one.mean > 0 and one.p < 0.01 for one in statistics(frame).values())
     assert by_block(frame, 36, "mean").shape == (12, len(ROWS) + 1)
     assert "| F2 | " in make_report(frame)
+
+
+def test_the_committed_page_is_made_of_the_committed_table() -> None:
+    rows = pd.read_csv(SCOPE / "scope.csv")
+    page = (SCOPE / "README.md").read_text(encoding="utf-8")
+    assert page == make_report(rows)
+    assert len(rows) == 72 * 3 * (len(ROWS) + 1)
+
+
+def test_the_page_on_scopes_says_what_was_measured() -> None:
+    rows = pd.read_csv(SCOPE / "scope.csv")
+    found = statistics(rows)
+    said = " ".join((ROOT / "docs/scope.md").read_text(encoding="utf-8").split())
+    one, panel = found["F1"].mean + 8.0, found["F2"].mean + 8.0
+    assert f"{one:.1f} ± {found['F1'].error:.1f} of 100 better" in said
+    assert (
+        f"panel of four {panel:.1f} ± {found['F2'].error:.1f}".replace("0.", ".")
+        in said
+    )
+    assert (
+        f"({found['E'].mean:.1f} ± {found['E'].error:.1f} in".replace("0.", ".") in said
+    )
+    mean = by_block(rows, 48, "mean").mean()
+    gains = mean["erbo"] - mean["one context"], mean["erbo"] - mean["panel"]
+    assert f"better and the mean {gains[0]:.1f}, against" in said
+    assert f"and {gains[1]:.1f}; the gain of 8" in said
