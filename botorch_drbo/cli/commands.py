@@ -62,12 +62,15 @@ _LISTS = (
 )
 _IN_SHELL = {
     "against": "--against",
+    "against=MeanShift(1.0)": "--against mean=1",
+    "against=WassersteinBall(radius='sd')": "--against ball",
     "algorithm": "--algorithm",
     "at_most": "--at-most",
     "candidates": "--candidates",
     "choose_context=True": "--choose-context",
     "clip": "--clip",
     "criterion": "--criterion",
+    "criterion='regret'": "--criterion regret",
     "give_up": "--give-up",
     "group": "--group",
     "context_set": "--forecast",
@@ -213,7 +216,8 @@ def _note(message: Warning | str, category: type[Warning], *location: object) ->
 
 def in_shell(message: str) -> str:
     """A message of the library with the arguments as they are typed in a shell."""
-    words = "|".join(map(re.escape, _IN_SHELL))
+    longest = sorted(_IN_SHELL, key=len, reverse=True)
+    words = "|".join(map(re.escape, longest))
     return re.sub(
         rf"(?<!column )`({words})(?:=([^`]+))?`",
         lambda found: f"`{' '.join(filter(None, (_IN_SHELL[found[1]], found[2])))}`",

@@ -575,10 +575,10 @@ def _with_default(said: Description, no_insurance: bool) -> tuple[Description, s
         )
     if said.radius is not None and not said.against and not no_insurance:
         return said, ""
+    over = f" over the scope, {said.scope}" if said.scope else ""
     # Who says which contexts count fears no others, unless that is said too.
     listed = said.scope is not None and not (said.against or said.give_up)
     if no_insurance or listed:
-        over = f" over the scope, {said.scope}" if said.scope else ""
         return (
             replace(said, algorithm=DEFAULT),
             f"learnt for the mean{over}, and decided for it",
@@ -588,7 +588,7 @@ def _with_default(said: Description, no_insurance: bool) -> tuple[Description, s
     what = pattern if list(against) == [BALL] else ", ".join(against)
     price = f"giving up {'anything' if give_up == 'all' else f'at most {give_up}'}"
     return said, (
-        f"learnt for the mean; decided against {what}, {price} (--no-insurance: the "
+        f"learnt for the mean{over}; decided against {what}, {price} (--no-insurance: the "
         "mean alone)"
     )
 

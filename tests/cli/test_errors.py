@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from botorch_drbo.cli.commands import app
+from botorch_drbo.cli.commands import app, in_shell
 
 TABLE = "day,loaves,price,temp,profit\n1,40,2.5,20,30\n2,90,3.5,14,50\n3,60,4,25,20\n"
 COLUMNS = ["--decisions", "loaves", "price", "--contexts", "temp"]
@@ -81,3 +81,9 @@ def test_a_slip_is_answered(slip: str, tmp_path: Path) -> None:
 def test_a_negative_number_stays_an_option_where_no_list_is_open() -> None:
     done = CliRunner().invoke(app, ["recommend", "data.csv", "--clip", "0.1", "-3"])
     assert done.exit_code == 2 and "No such option" in done.stderr
+
+
+def test_remedies_can_be_typed() -> None:
+    said = in_shell("Say against what: `against=MeanShift(1.0)`, or `against=3`.")
+    assert said == "Say against what: `--against mean=1`, or `--against 3`."
+    assert in_shell("`criterion='regret'` is") == "`--criterion regret` is"
