@@ -588,8 +588,8 @@ def _with_default(said: Description, no_insurance: bool) -> tuple[Description, s
     what = pattern if list(against) == [BALL] else ", ".join(against)
     price = f"giving up {'anything' if give_up == 'all' else f'at most {give_up}'}"
     return said, (
-        f"learnt for the mean{over}; decided against {what}, {price} (--no-insurance: the "
-        "mean alone)"
+        f"learnt for the mean{over}; decided against {what}, {price} "
+        "(--no-insurance: the mean alone)"
     )
 
 
