@@ -102,7 +102,7 @@ def dense(opt: NamedOptimizer) -> Tensor:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(16))
 def test_nothing_within_the_price_has_a_better_worst_case(kind: str, seed: int) -> None:
     """On a dense sample, and the price is kept."""
     opt = told(kind, seed)
