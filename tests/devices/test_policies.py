@@ -7,7 +7,7 @@ import torch
 
 from botorch_drbo.policies import POLICIES
 from botorch_drbo.testing.acquisition import contexts, gp, made, rows
-from botorch_drbo.testing.recipes import small_problem
+from botorch_drbo.testing.fixtures import small_problem
 from tests.acquisition.test_contract import TestOurFunctions as Functions
 from tests.devices.places import on_each_place
 from tests.policies.test_contract import TAKEN, case
