@@ -33,8 +33,8 @@ from botorch_drbo.cli.init import written
 from botorch_drbo.cli.options import EXAMPLES, NAME, Options, PlateOptions
 from botorch_drbo.cli.problem import Problem, check_column
 from botorch_drbo.cli.terminal import answer, say, show
-from botorch_drbo.execution.attempt import Outcome, Raised
 from botorch_drbo.execution.engine import Executor, in_parallel
+from botorch_drbo.execution.processes import Outcome, Raised
 from botorch_drbo.optimizer import NamedOptimizer
 from botorch_drbo.optimizer.comparison import METHODS
 from botorch_drbo.optimizer.evaluations import shown_progress
