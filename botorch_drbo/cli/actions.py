@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, nullcontext
@@ -15,7 +14,7 @@ import torch
 import typer
 from botorch.exceptions.errors import InputDataError
 
-from botorch_drbo._validation import check_new_file, did_you_mean
+from botorch_drbo._validation import check_new_file, did_you_mean, finite_number
 from botorch_drbo.adversaries.wasserstein import WassersteinBall
 from botorch_drbo.cli.answers import (
     check_format,
@@ -412,8 +411,8 @@ def profile(
     target: float | None,
 ) -> None:
     """Show the worst case by radius."""
-    if target is not None and not math.isfinite(target):
-        raise InputDataError(f"`--target` must be a number, got {target}.")
+    if target is not None:
+        finite_number(target, "--target")
     problem, opt = _with_outcomes(options)
     file, space = problem.file, problem.space
     this_round = problem.this_round(forecast, known)
