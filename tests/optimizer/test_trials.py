@@ -15,8 +15,7 @@ from torch import Tensor
 
 from botorch_drbo.optimizer import RobustOptimizer
 from botorch_drbo.optimizer.decisions import which_may_meet
-from botorch_drbo.recipes import RECIPES
-from tests.products import FEW
+from tests.products import FEW, covering
 
 
 def context(value: float) -> Tensor:
@@ -267,10 +266,11 @@ def test_outcome_whose_square_overflows_is_refused(
     opt.tell(x, context(1.0), sign * LIMITS[dtype])
 
 
-# Every recipe in one way, and those that differ most in every way. `regret_balancing`
-# is told the range of its outcomes, and refuses what is outside.
-RECIPES = sorted(set(RECIPES) - {"regret_balancing"})
-NEAR_THE_LIMIT = [(name, torch.double, False) for name in RECIPES] + [
+# Every part of recipes in one way, and those that differ most in every way.
+# `regret_balancing` is told the range of its outcomes, and refuses what is outside.
+NEAR_THE_LIMIT = [
+    (name, torch.double, False) for name in covering() if name != "regret_balancing"
+] + [
     (name, dtype, all_rows)
     for name in ("erbo", "gp_ucb", "ts_bocu", "wdrbo")
     for dtype, all_rows in (
