@@ -17,7 +17,7 @@ TUTORIALS := $(sort $(wildcard tutorials/*.py))
 
 .DEFAULT_GOAL := help
 .PHONY: help venv demo test test-all slow slow-tenth lint format docs tutorials notebooks packages \
-	floors newest versions attacks mutants soak coverage clean FORCE
+	floors newest versions attacks mutants soak coverage browser clean FORCE
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -75,6 +75,24 @@ docs: $(STAMP)  ## the pages of docs/ into build/docs, every warning an error
 	rm -rf build/docs
 	$(BIN)/python -m sphinx -W --keep-going -E -q -b html docs build/docs
 	@echo "open build/docs/index.html"
+
+# Selenium is for this alone, in an environment of its own.
+SELENIUM := $(VENV)/.selenium/bin/python
+ifneq ($(and $(shell command -v chromium),$(shell command -v chromedriver)),)
+browser: docs $(SELENIUM)  ## the site and a report in Debian's Chromium: console, widths, search
+	rm -rf build/browser && mkdir -p build/browser
+	cd build/browser && ../../$(BIN)/botorch-drbo example farm \
+		| sed -n 's/^  botorch-drbo recommend/report/p' | xargs ../../$(BIN)/botorch-drbo
+	$(SELENIUM) .ci/browser build/browser farm.html
+	$(SELENIUM) .ci/browser build/docs index.html search.html
+else
+browser:
+	@echo "no browser here, nothing was checked: apt-get install chromium chromium-driver"
+endif
+
+$(SELENIUM):
+	$(PYTHON) -m venv $(VENV)/.selenium
+	$@ -m pip --disable-pip-version-check --no-input install -q selenium
 
 tutorials: $(TUTORIALS:tutorials/%.py=build/tutorials/%.ipynb)  ## run every tutorial, small budgets
 	@echo "tutorials run: $(words $(TUTORIALS))"

@@ -47,6 +47,7 @@ html_theme = "furo"
 html_title = f"botorch_drbo {release}"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
+html_favicon = "_static/icon.svg"
 html_search_scorer = str(DOCS / "sphinx_parts" / "scorer.js")
 html_extra_path = ["llms.txt"]
 

@@ -99,7 +99,7 @@ def test_gallery_has_a_row_with_level_minutes_and_picture(tmp_path: Path):
     (tmp_path / "09_a_day.ipynb").write_text(json.dumps(notebook(ABOUT)))
     gallery.write(tmp_path, tmp_path / "out")
     text = (tmp_path / "out" / "gallery.txt").read_text()
-    assert "## Beginner" in text and "## Advanced" not in text
+    assert "## To begin with" in text and "## Further" not in text
     assert "[A day](tutorials/09_a_day.ipynb)" in text
     assert "Ten minutes to read, 30 seconds to run." in text
     assert "You have a table." in text and "all" not in text
@@ -108,6 +108,19 @@ def test_gallery_has_a_row_with_level_minutes_and_picture(tmp_path: Path):
     with Image.open(tmp_path / "out" / "09_a_day.png") as picture:
         assert picture.size == (320, 240)
         assert picture.getpixel((5, 5)) == (10, 10, 10)
+
+
+def test_gallery_shows_first_what_teaches_most_then_the_others_by_level():
+    levels = {"16_z": "Intermediate", "07_x": "Advanced", "13_y": "Beginner"}
+    found = [
+        gallery.Tutorial(name, name, level, "ten", "you", 30, b"")
+        for name, level in levels.items()
+    ]
+    text = gallery.gallery(found)
+    headings = ["To begin with", "Further: beginner", "Further: advanced"]
+    assert re.findall(r"^## (.+)", text, re.MULTILINE) == headings
+    assert text.index("16_z.ipynb") < text.index("13_y.ipynb") < text.index("07_x.ipy")
+    assert "tutorials/16_z\ntutorials/13_y\ntutorials/07_x\n" in text
 
 
 def test_gallery_shows_the_figure_with_the_tag():

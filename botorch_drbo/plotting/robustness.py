@@ -162,6 +162,7 @@ def plot_price(
         ylabel=ylabel or f"worst-case {curve.outcome}",
     )
     ax.margins(x=0.02)
+    ax.locator_params(axis="x", nbins=5)  # small prices have long names
     ax.grid(alpha=0.25)
     ax.legend(frameon=False)
     return ax

@@ -326,21 +326,21 @@ def price_section(found: Findings) -> Markup:
         raise RuntimeError("A page without a danger or a price has no such section.")
     share = 1.0 / curve.gain if curve.gain > 0.0 else 0.0
     words = f"The worst-case {curve.outcome} by what of the expectation is given up."
-    rows = [
-        [
+    rows = dict.fromkeys(  # often one decision is the answer to several limits
+        (
             shown(paid),
             f"{100 * share * paid:.2g}%",
             shown(worst),
             interval_words(curve.beliefs[i], curve.level),
-        ]
+        )
         for i, (paid, worst) in enumerate(
             zip(curve.paid.tolist(), curve.worst_cases.tolist(), strict=True)
         )
-    ]
+    )
     head = ["given up", "of what there is to gain", f"worst-case {curve.outcome}"]
     return joined(
         figure(lambda ax: plot_price(curve, ax), words),
-        table([*head, f"{curve.level:.0%} interval"], rows),
+        table([*head, f"{curve.level:.0%} interval"], list(rows)),
     )
 
 

@@ -15,6 +15,7 @@ from typing import Any
 from PIL import Image
 
 LEVELS = ("Beginner", "Intermediate", "Advanced")
+FIRST = ("01", "03b", "09", "10", "11", "15", "16")  # these teach most
 THUMBNAIL = "thumbnail"  # the tag of the cell whose figure is shown; else the first
 _LARGEST = (320, 240)  # pixels of a thumbnail
 _ABOUT = re.compile(
@@ -114,14 +115,24 @@ def _picture(name: str, cells: Iterable[Notebook]) -> bytes:
 
 
 def gallery(tutorials: Sequence[Tutorial]) -> str:
-    """A section for each level, a row with a picture for each tutorial."""
-    sections = []
-    for level in LEVELS:
-        rows = [each.row() for each in tutorials if each.level == level]
-        if rows:
-            table = ":::{list-table}\n:widths: 30 70\n\n" + "\n".join(rows) + ":::\n"
-            sections.append(f"## {level}\n\n{table}")
-    return "\n".join(sections)
+    """The first to read, then a section for each level; and their order on the site."""
+    first = [each for each in tutorials if each.name.split("_")[0] in FIRST]
+    groups = {"To begin with": first} | {
+        f"Further: {level.lower()}": [
+            each for each in tutorials if each.level == level and each not in first
+        ]
+        for level in LEVELS
+    }
+    sections, order = [], []
+    for heading, members in groups.items():
+        if members:
+            rows = "\n".join(each.row() for each in members)
+            table = f":::{{list-table}}\n:widths: 30 70\n\n{rows}:::\n"
+            sections.append(f"## {heading}\n\n{table}")
+            order += [f"tutorials/{each.name}" for each in members]
+    listed = "\n".join(order)
+    tree = f":::{{toctree}}\n:hidden:\n:maxdepth: 1\n\n{listed}\n:::\n"
+    return "\n".join([*sections, tree])
 
 
 def on_the_site(notebook: str) -> str:
