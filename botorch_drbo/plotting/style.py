@@ -24,6 +24,10 @@ COLOURS: tuple[str, ...] = (
     "#000000",
 )
 """Okabe and Ito's seven colours, in an order that also differs in lightness."""
+METHOD_COLOURS: dict[str, str] = dict(
+    zip(("robust", "trusts the data", "blind"), COLOURS, strict=False)
+)
+"""What a method has in every figure: robust, trusting the data, without contexts."""
 DASHES: tuple[str | tuple[int, tuple[int, ...]], ...] = (
     "-",
     (0, (6, 2)),
