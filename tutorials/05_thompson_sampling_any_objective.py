@@ -16,11 +16,12 @@
 #
 # *Intermediate, ten minutes: you know some Bayesian optimisation.*
 #
-# "Best" can mean the best average, the best worst case, the steadiest, or a mixture.
-# After this page you can optimise any of these with one method, Thompson sampling: by
-# the library's loop, from a list of decisions that you name, and in a loop of your own.
-# [Which objective?](../docs/objectives.md) says what they mean; the short version is
-# below.
+# "Best" can mean the best average, the best worst case, the steadiest, or a mixture:
+# [which objective?](../docs/objectives.md) Thompson sampling optimises any of them.
+#
+# A grower chooses the *pH* of the water. She cannot choose how much *ammonia* a plant
+# meets, in mmol a litre; she believes in the bell-shaped *reference*. The outcome is
+# the *leaf area* in cm², which we know and she does not.
 
 # %%
 import os
@@ -34,163 +35,90 @@ from botorch.models.transforms import Normalize, Standardize
 from botorch.optim import optimize_acqf
 from gpytorch.mlls import ExactMarginalLogLikelihood
 from torch import Tensor
-from torch.distributions import Independent, Uniform
 
-from benchmarks.problems import BOCUProblem  # of the repository
-from botorch_drbo.acquisition import (
-    DistributionallyRobustUCB,
-    RobustThompsonSampling,
-)
+from botorch_drbo import ContextSet, RobustOptimizer
+from botorch_drbo.acquisition import DistributionallyRobustUCB, RobustThompsonSampling
 from botorch_drbo.ambiguity import TotalVariation
 from botorch_drbo.objectives import RobustSatisficing, UncertaintyObjective
-from botorch_drbo.optimizer import RobustOptimizer
 from botorch_drbo.plotting import COLOURS, DASHES, plot_surface
-from botorch_drbo.test_functions import RobustTestFunction
 
-SMOKE_TEST = bool(os.environ.get("SMOKE_TEST"))  # small budgets, for CI
-ROUNDS = 3 if SMOKE_TEST else 20
-
-plt.rcParams.update({"figure.dpi": 110, "font.size": 9})
-
-# %% [markdown]
-# ## The problem: a plant, its acidity and its ammonia
-#
-# A grower chooses the pH of the water (the *decision*, 2.5 to 6.5). She cannot choose
-# how much ammonia the plant receives (the *context*, 0 to 30,000). The outcome is the
-# leaf area, here in standard deviations from the mean.
-#
-# The surrogate of this problem was fitted to laboratory measurements by the authors of
-# the method. Its file is not ours to share. If it is not on your machine, a stand-in
-# takes its place: a made-up function with hills in about the same places.
+ROUNDS = 3 if os.environ.get("SMOKE_TEST") else 40
+plt.rcParams.update({"figure.dpi": 100, "font.size": 10})
 
 
-# %%
-class StandIn(RobustTestFunction):
-    """Three smooth hills in pH and ammonia; made up."""
-
-    def __init__(self) -> None:
-        box = torch.tensor([[0.0], [30_000.0]]).double()
-        super().__init__(
-            "stand_in",
-            bounds=torch.tensor([[2.5], [6.5]]).double(),
-            context_bounds=box,
-            context_law=Independent(Uniform(box[0], box[1]), 1),
-        )
-
-    def _evaluate(self, x: Tensor, c: Tensor) -> Tensor:
-        acid, ammonia = x.squeeze(-1), c.squeeze(-1) / 30_000
-
-        def hill(height: float, at: tuple[float, float], width: tuple[float, float]):
-            far = ((acid - at[0]) / width[0]).square()
-            return (
-                height * (-0.5 * (far + ((ammonia - at[1]) / width[1]).square())).exp()
-            )
-
-        low = hill(2.1, (5.3, 0.17), (1.1, 0.16)) + hill(1.7, (3.2, 0.08), (0.6, 0.13))
-        return low + hill(1.1, (6.0, 0.75), (1.0, 0.18)) - 1.0
+def hill(at: tuple[float, float], width: tuple[float, float], x, c) -> Tensor:
+    return (
+        -0.5 * (((x - at[0]) / width[0]) ** 2 + ((c - at[1]) / width[1]) ** 2)
+    ).exp()
 
 
-try:
-    problem = BOCUProblem.preset("plant_growth")
-except FileNotFoundError:
-    problem = BOCUProblem(StandIn())
-print(f"This page was made with: {problem.function.name}")
+def leaf_area(pH: Tensor, ammonia: Tensor) -> Tensor:
+    """Two hills: a high one, and one that does not mind much ammonia."""
+    high = 50 * hill((5.0, 7.0), (0.6, 6.0), pH, ammonia)
+    return (20 + high + 36 * hill((6.1, 14.0), (0.5, 18.0), pH, ammonia)).squeeze(-1)
 
-# %% [markdown]
-# `BOCUProblem` adds the setting of the paper. The grower believes in a bell-shaped
-# distribution of the ammonia (the *reference*, on the right of the picture, on 64
-# levels). In truth all levels are equally likely; she does not know that.
 
-# %%
-plant, contexts = problem.function, problem.context_set
-fig, ax = plt.subplots(figsize=(6.6, 3.8), layout="constrained")
-plot_surface(
-    plant.evaluate,
-    plant.bounds,
-    plant.context_bounds,
-    ax,
-    context_set=contexts,
-    value_label="leaf area (standardised)",
+bounds, context_bounds = torch.tensor([[[4.0], [7.0]], [[0.0], [30.0]]]).double()
+bottles = torch.linspace(4, 7, 121).double().unsqueeze(-1)  # the list to choose from
+levels = torch.linspace(0, 30, 31).double().unsqueeze(-1)
+weights = (-0.5 * ((levels.flatten() - 8) / 4) ** 2).softmax(-1)
+reference = ContextSet(levels, weights)
+table = leaf_area(bottles.unsqueeze(1), levels)  # 121 x 31
+
+ax = plot_surface(
+    leaf_area, bounds, context_bounds, context_set=reference, value_label="cm²"
 )
-ax.set_xlabel("pH (decision x)")
-ax.set_ylabel("ammonia (context c)")
+ax.set(xlabel="pH", ylabel="ammonia (mmol/l)")
 plt.show()
 
 # %% [markdown]
-# ## Five ideas of "best"
+# ## Four ideas of "best"
 #
-# An adversary may move a little probability from the levels that suit a decision to the
-# level that suits it least. `v(radius)` is the expected leaf area when it has done its
-# worst, `delta` the slope of `v`: what a slightly larger radius costs. Each objective
-# is a weighted sum `value_weight * v + sensitivity_weight * delta`:
-#
-# - **DRO**: `v`, the worst case at the radius;
-# - **WCS**: `delta` at radius 0, whatever the value;
-# - **GEN**: both, with weight 1 each;
-# - **weights of your own**: here the value counts, and a fifth of the sensitivity;
-# - for comparison **SO**, the plain expectation.
-#
-# The radius is the distance between reference and truth, as in the paper. (In real life
-# nobody knows it; [the radius in your
-# units](03b_the_radius_in_your_units.ipynb) says how to choose one.)
+# An adversary may move 15% of the probability (`TotalVariation(0.3)`) to the level that
+# suits a decision least. `v` is the expected leaf area after that, `delta` its slope in
+# the radius. An objective is `value_weight * v + sensitivity_weight * delta`. The dots
+# are the best decisions.
 
-# %%
-radius = problem.radius(TotalVariation(0.0).distance)
-ball = TotalVariation(radius)
-options = {
-    "SO": {"radius": 0.0},
-    "DRO": {},
-    "WCS": {"radius": 0.0, "value_weight": 0.0, "sensitivity_weight": 1.0},
-    "GEN": {"sensitivity_weight": 1.0},
-    "own weights": {"sensitivity_weight": 0.2},
+# %% tags=["thumbnail"]
+GOALS = {  # radius, value_weight, sensitivity_weight
+    "worst case": (0.3, 1.0, 0.0),
+    "mean": (0.0, 1.0, 0.0),
+    "steadiest": (0.0, 0.0, 1.0),
+    "own weights": (0.3, 1.0, 0.25),
 }
 objectives = {
-    "SO": UncertaintyObjective.so(),
-    "DRO": UncertaintyObjective.dro(ball),
-    "WCS": UncertaintyObjective.wcs(ball),
-    "GEN": UncertaintyObjective.gen(ball),
-    "own weights": UncertaintyObjective(ball, 1.0, 0.2),
+    name: UncertaintyObjective(TotalVariation(radius), value, sensitivity)
+    for name, (radius, value, sensitivity) in GOALS.items()
 }
-print(f"radius {radius:.3f}")
-
-fig, axes = plt.subplots(1, 2, figsize=(8.6, 3.2), layout="constrained")
-pH = problem.candidates.squeeze(-1)  # 1024 decisions, evenly spread
-for i, (name, objective) in enumerate(objectives.items()):
-    truth = objective(problem.table, contexts.weights)  # 1024
-    ax = axes[int(name in ("WCS", "GEN"))]
-    ax.plot(pH, truth, color=COLOURS[i], linestyle=DASHES[i], label=name)
-    ax.plot(pH[truth.argmax()], truth.max(), "o", color=COLOURS[i])
-for ax in axes:
-    ax.set_xlabel("pH (decision x)")
-    ax.legend(frameon=False)
-axes[0].set_ylabel("objective, if all were known")
+truth = {name: goal(table, weights) for name, goal in objectives.items()}
+fig, ax = plt.subplots(figsize=(6.6, 3.6), layout="constrained")
+for i, (name, value) in enumerate(truth.items()):
+    ax.plot(bottles, value, color=COLOURS[i], linestyle=DASHES[i], label=name)
+    ax.plot(bottles[value.argmax()], value.max(), "o", color=COLOURS[i])
+ax.set(xlabel="pH", ylabel="objective, if all were known (cm²)")
+ax.legend(frameon=False)
 plt.show()
 
 # %% [markdown]
-# The dots are the best decisions. The more the sensitivity counts, the further they
-# move from where the average is best, towards decisions that do not care about ammonia.
-# With WCS nothing else counts, so it may choose a plant that is poor at every level.
+# ## One path at a time
 #
-# ## Thompson sampling, one path at a time
-#
-# A Gaussian process that has seen a few outcomes stands for many functions, all of
-# which could be the truth. Thompson sampling draws *one* of them, a sample path, and
-# takes the decision that is best for it. Where the model is uncertain the paths differ,
-# so decisions spread; where it is certain they agree. There is no exploration parameter
-# to tune, and a new objective needs no derivation: a path is a function, and an
-# objective can be computed for any function.
-#
-# The paths below come from a model of five outcomes. Each curve is GEN of one path.
+# A model of a few outcomes stands for many functions. Thompson sampling draws *one*, a
+# sample path, and takes the decision that is best for it. Where the model is uncertain
+# the paths differ, so decisions spread. Nothing is to be tuned, and any objective can
+# be computed of a path: here the worst case, after eight outcomes.
+
 
 # %%
-box = torch.cat([plant.bounds, plant.context_bounds], dim=-1)  # 2 x 2
+def observe(x: Tensor, c: Tensor, seed: int) -> Tensor:
+    noise = torch.randn(len(x), generator=torch.Generator().manual_seed(seed))
+    return leaf_area(x, c) + noise
 
 
 def fit(X: Tensor, C: Tensor, Y: Tensor) -> SingleTaskGP:
-    """A Gaussian process of [pH, ammonia]."""
+    box = torch.cat([bounds, context_bounds], dim=-1)
     model = SingleTaskGP(
         torch.cat([X, C], dim=-1),
-        Y,
+        Y.unsqueeze(-1),
         input_transform=Normalize(2, bounds=box),
         outcome_transform=Standardize(1),
     )
@@ -198,142 +126,77 @@ def fit(X: Tensor, C: Tensor, Y: Tensor) -> SingleTaskGP:
     return model
 
 
-X, C, Y = problem.initial()  # five random pairs
-model = fit(X, C, Y)
-fig, ax = plt.subplots(figsize=(6.6, 3.4), layout="constrained")
+generator = torch.Generator().manual_seed(0)
+X = 4 + 3 * torch.rand(8, 1, generator=generator).double()
+ammonia = levels[weights.multinomial(8 + ROUNDS, True, generator=generator)]
+C, Y = ammonia[:8], observe(X, ammonia[:8], seed=100)
+start, model = (X, C, Y), fit(X, C, Y)
+fig, ax = plt.subplots(figsize=(6.6, 3.6), layout="constrained")
 for seed in range(4):
-    path = RobustThompsonSampling(model, contexts, objectives["GEN"], seed=seed)
+    path = RobustThompsonSampling(model, reference, objectives["worst case"], seed=seed)
     with torch.no_grad():
-        values = path(problem.candidates.unsqueeze(-2))  # 1024 batches of one
-    ax.plot(pH, values, color=COLOURS[seed], linestyle=DASHES[seed])
-    ax.plot(pH[values.argmax()], values.max(), "o", color=COLOURS[seed])
-ax.set_xlabel("pH (decision x)")
-ax.set_ylabel("GEN of a sample path")
+        value = path(bottles.unsqueeze(-2))
+    style = {"color": COLOURS[seed], "linestyle": DASHES[seed]}
+    ax.plot(bottles, value, label=f"path {seed + 1}", **style)
+ax.set(xlabel="pH", ylabel="worst case of a path (cm²)")
+ax.legend(frameon=False)
 plt.show()
 
 # %% [markdown]
-# ## The loop, and a list of candidates
+# ## The loop
 #
-# `RobustOptimizer("ts_bocu")` does the rest. The objective is a matter of options. So
-# is `reference`; leave it out, and the contexts seen so far take its place.
-#
-# Perhaps you cannot choose every pH, but have bottles with 1024 of them. Then pass the
-# list to `ask` and to `recommend`: what comes back is a row of it. (No list: the whole
-# range.) The list may be another one at each call, when bottles run out.
+# `ask` and `recommend` choose from the bottles. The *regret* is what the recommendation
+# lacks to the best bottle, by its own objective. One run is no measurement.
 
 
 # %%
-def grow(name: str) -> RobustOptimizer:
-    """Run one objective; ammonia and noise are the same for all."""
-    optimizer = RobustOptimizer(
+def grow(name: str) -> dict[str, float]:
+    radius, value_weight, sensitivity_weight = GOALS[name]
+    opt = RobustOptimizer(
         "ts_bocu",
-        plant.bounds,
-        plant.context_bounds,
+        bounds,
+        context_bounds,
         seed=0,
         num_initial=0,
-        reference=contexts,
-        ambiguity_set=ball,
-        **options[name],
+        reference=reference,
+        ambiguity_set=TotalVariation(radius),
+        value_weight=value_weight,
+        sensitivity_weight=sensitivity_weight,
     )
-    optimizer.tell(*problem.initial(), closes_pending=False)  # nobody asked for these
-    ammonia = problem.sample_contexts(ROUNDS)
-    for step, c in enumerate(ammonia.split(1)):
-        x = optimizer.ask(candidates=problem.candidates)
-        optimizer.tell(x, c, problem.observe(x, c, step=step))
-    return optimizer
-
-
-runs = {name: grow(name) for name in options}
-
-# %% [markdown]
-# Now the comparison with the true function: the *regret* of a recommendation is the
-# difference between the best objective in the list and its own. Each row is judged by
-# its own objective, so do not compare regrets between rows.
-
-# %%
-rows = {}
-for name, run in runs.items():
-    best = run.recommend(candidates=problem.candidates)
-    truth = problem.regret(objectives[name])  # of all candidates
-    rows[name] = {
-        "recommended pH": best.x.item(),
-        "best pH": pH[truth.argmin()].item(),
-        "regret": problem.regret(objectives[name], best.x.unsqueeze(0)).item(),
-        "regret of a random pH": truth.mean().item(),
+    opt.tell(*start, closes_pending=False)
+    for step, c in enumerate(ammonia[8:].split(1)):
+        x = opt.ask(candidates=bottles)
+        opt.tell(x, c, observe(x, c, seed=step))
+    best, value = opt.recommend(candidates=bottles).x, truth[name]
+    found = value[(bottles - best).abs().argmin()]
+    return {
+        "recommended pH": best.item(),
+        "best pH": bottles[value.argmax()].item(),
+        "regret (cm²)": (value.max() - found).item(),
     }
-pd.DataFrame(rows).T.round(3) + 0.0  # no "-0.0"
 
-# %%
-fig, axes = plt.subplots(1, 5, figsize=(9.6, 2.5), sharey=True, layout="constrained")
-for ax, (name, run) in zip(axes, runs.items(), strict=True):
-    asked = run.history.X[problem.num_initial :, 0]
-    ax.plot(range(1, ROUNDS + 1), asked, "o", markersize=4, color=COLOURS[0])
-    ax.axhline(rows[name]["best pH"], color="black", linewidth=1, linestyle=":")
-    ax.set_title(name, fontsize=9)
-    ax.set_xlabel("round")
-axes[0].set_ylabel("pH asked (line: best)")
-plt.show()
+
+pd.DataFrame({name: grow(name) for name in GOALS}).T.round(2) + 0.0
 
 # %% [markdown]
-# Early decisions spread over the range, and later ones concentrate, for some objectives
-# sooner than for others. This is one run of each with one seed: an illustration, no
-# measurement.
-#
 # ## In your own loop
 #
-# `RobustThompsonSampling` is an acquisition function like BoTorch's own; it takes a
-# model, a context set and *any* objective. Here the one that the loop above has no
-# option for: robust satisficing. The grower names a leaf area that is good enough, and
-# wants to miss it as slowly as possible. The decision is continuous, `optimize_acqf`
-# climbs the path.
-#
-# - A path is fixed once drawn. Make a new acquisition function for new data; `redraw()`
-#   gives another path of the same model.
-# - The radius of the set in `RobustSatisficing` is the smallest shift that counts. A
-#   small positive one keeps a decision that misses the target comparable with others.
+# `RobustThompsonSampling` takes *any* objective, here robust satisficing: 50 cm² are
+# enough, and are to be missed as slowly as possible when the ammonia shifts. Its last
+# decision is exploration: to recommend, maximise over the posterior mean.
+# [Options](../docs/api/acquisition.md)
 
 # %%
-good_enough = RobustSatisficing(TotalVariation(0.05), target=0.1)
-ammonia = problem.sample_contexts(ROUNDS)
-X, C, Y = problem.initial()
-for step, c in enumerate(ammonia.split(1)):
-    acqf = RobustThompsonSampling(fit(X, C, Y), contexts, good_enough, seed=step)
+search = {"q": 1, "num_restarts": 4, "raw_samples": 64}
+search["retry_on_optimization_warning"] = False  # paths have kinks
+enough = RobustSatisficing(TotalVariation(0.05), target=50.0)
+for step, c in enumerate(ammonia[8:].split(1)):
+    acqf = RobustThompsonSampling(fit(X, C, Y), reference, enough, seed=step)
     torch.manual_seed(step)  # optimize_acqf draws its starting points
-    x, _ = optimize_acqf(acqf, plant.bounds, q=1, num_restarts=4, raw_samples=64)
+    x, _ = optimize_acqf(acqf, bounds, **search)
     X, C = torch.cat([X, x]), torch.cat([C, c])
-    Y = torch.cat([Y, problem.observe(x, c, step=step)])
-
-# %% [markdown]
-# The last decision of a Thompson loop is exploration, not a recommendation. To
-# recommend, maximise over the posterior mean: `DistributionallyRobustUCB` with `beta`
-# 0.
-
-# %%
-mean = DistributionallyRobustUCB(fit(X, C, Y), 0.0, contexts, good_enough)
-torch.manual_seed(0)
-x, _ = optimize_acqf(mean, plant.bounds, q=1, num_restarts=4, raw_samples=64)
-truth = problem.regret(good_enough)
-print(f"advice pH {x.item():.2f}, best pH {pH[truth.argmin()].item():.2f}")
-fragility = -good_enough(plant.evaluate(x, contexts.points), contexts.weights).item()
-print(f"leaf area lost per unit of shift, against the target: {fragility:.2f}")
-print(
-    f"the same for the best pH: {fragility - problem.regret(good_enough, x).item():.2f}"
-)
-
-# %% [markdown]
-# For several decisions at once set `num_paths=q`: `q` independent paths, one decision
-# for each. [Batches](02b_batches.ipynb) has more about parallel experiments.
-#
-# ## What to remember
-#
-# - `RobustOptimizer("ts_bocu", ..., value_weight=a, sensitivity_weight=b, radius=...)`:
-#   any weighted sum of worst case and sensitivity.
-# - `ask(candidates=...)`, `recommend(candidates=...)`: a list in place of the range.
-# - `RobustThompsonSampling(model, contexts, objective)`: any objective, any loop.
-# - Decisions of a Thompson loop explore. The decision to implement is that of
-#   `recommend`.
-# - All options: [acquisition functions](../docs/api/acquisition.md),
-#   [objectives](../docs/api/objectives.md) and
-#   [sample paths](../docs/api/sample_paths.md).
-# - Paths need a `SingleTaskGP` with RBF or Matern kernels (their products and sums are
-#   fine); anything else is refused with a message that says what to use.
+    Y = torch.cat([Y, observe(x, c, seed=step)])
+mean = DistributionallyRobustUCB(fit(X, C, Y), 0.0, reference, enough)
+x, _ = optimize_acqf(mean, bounds, **search)
+best = bottles[enough(table, weights).argmax()]
+print(f"advice pH {x.item():.2f}, best pH {best.item():.2f}")

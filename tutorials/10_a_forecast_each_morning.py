@@ -25,11 +25,11 @@
 import os
 
 import matplotlib.pyplot as plt
+import numpy as np
 import pandas as pd
 import torch
-from torch import Tensor
 
-from botorch_drbo import ContextSet, RobustOptimizer
+from botorch_drbo import ContextSet, NamedOptimizer, Space
 from botorch_drbo.plotting import plot_policy, plot_robustness_profile
 
 SMOKE_TEST = bool(os.environ.get("SMOKE_TEST"))  # small budgets, for CI
@@ -48,15 +48,17 @@ plt.rcParams.update({"figure.dpi": 110, "font.size": 10})
 # below; it sees what it ordered, how the day was, and what was in the till.
 
 # %%
-bounds = torch.tensor([[0.0], [60.0]]).double()  # ice in kg
-context_bounds = torch.tensor([[10.0, 0.0], [35.0, 200.0]]).double()  # degrees, guests
+space = Space(
+    {"ice": (0.0, 60.0)},  # kg
+    {"degrees": (10.0, 35.0), "guests": (0.0, 200.0)},
+    outcome="profit",
+)
 
 
-def profit(ice: Tensor, contexts: Tensor) -> Tensor:
-    """Euros a day, ``n x 1``."""
-    degrees, guests = contexts[..., :1], contexts[..., 1:]
-    eaten = 0.01 * guests * (degrees - 8).clamp_min(0)
-    return 6 * torch.minimum(ice, eaten) - 2 * ice
+def profit(ice, degrees, guests):
+    """Euros a day, of numbers or of columns."""
+    eaten = 0.01 * guests * np.maximum(degrees - 8, 0)
+    return 6 * np.minimum(ice, eaten) - 2 * ice
 
 
 # %% [markdown]
@@ -65,36 +67,38 @@ def profit(ice: Tensor, contexts: Tensor) -> Tensor:
 # service with its usual error, and the guests of past summers.
 
 # %%
-generator = torch.Generator().manual_seed(0)
-GUESTS = torch.tensor([60.0, 90.0, 120.0, 150.0]).double()
+rng = np.random.default_rng(0)
+GUESTS = (60.0, 90.0, 120.0, 150.0)
 
 
-def morning() -> tuple[ContextSet, Tensor]:
-    """The forecast of a day, and the context ``1 x 2`` that the day then shows."""
-    centre = 14 + 17 * torch.rand((), generator=generator).double()
-    errors = torch.tensor([-2.0, -1.0, 0.0, 1.0, 2.0]).double()
-    points = torch.cartesian_prod(centre + errors, GUESTS)  # 20 x 2
-    degrees = centre + 1.2 * torch.randn((), generator=generator).double()
-    guests = 105 + 30 * torch.randn((), generator=generator).double()
-    day = torch.stack([degrees, guests]).unsqueeze(0)
-    box = context_bounds
-    return ContextSet(points.clamp(*box)), day.clamp(*box)
+def forecast_of(*degrees: float) -> ContextSet:
+    """These temperatures, each with the guests of past summers."""
+    rows = [{"degrees": d, "guests": guests} for d in degrees for guests in GUESTS]
+    return space.context_set(pd.DataFrame(rows))
+
+
+def morning() -> tuple[ContextSet, dict[str, float]]:
+    """The forecast of a day, and the context that the day then shows."""
+    centre = rng.uniform(14, 31)
+    day = {"degrees": centre + 1.2 * rng.normal(), "guests": 105 + 30 * rng.normal()}
+    day = {name: round(float(max(value, 10)), 1) for name, value in day.items()}
+    return forecast_of(*(centre + error for error in (-2, -1, 0, 1, 2))), day
 
 
 # %% [markdown]
 # ## Learning, with today's forecast
 #
-# The loop is as always, with one addition: `ask(context_set=forecast, radius=0.05)`.
-# For this round the forecast takes the place of what the loop has learnt about the
-# contexts, and 0.05 is how much we distrust it (5 % of the box, on average). Next
-# morning brings another one. The model of the profit learns from all days.
+# The loop is as always, with one addition: `ask(context_set=forecast, radius=OFF)`. For
+# this round the forecast takes the place of what the loop has learnt about the
+# contexts, and `OFF` is how far it may be off on average: 1.5 degrees, or 10 guests.
+# Next morning brings another one. The model of the profit learns from all days.
 # (`surrogate="botorch"` is a quicker [model](../docs/surrogates.md) than the default.)
 
 # %%
-kiosk = RobustOptimizer(
+OFF = {"degrees": 1.5, "guests": 10}
+kiosk = NamedOptimizer(
     "wdrbo_exact",
-    bounds,
-    context_bounds,
+    space,
     surrogate="botorch",
     seed=0,
     num_initial=4,
@@ -103,10 +107,10 @@ kiosk = RobustOptimizer(
 )
 for _ in range(DAYS):
     forecast, day = morning()
-    ice = kiosk.ask(context_set=forecast, radius=0.05)  # before the day
-    kiosk.tell(ice, day, profit(ice, day))  # after the day
+    order = kiosk.ask(context_set=forecast, radius=OFF)  # before the day
+    kiosk.tell(order, day, profit(order["ice"].iloc[0], **day))  # after the day
 
-print(kiosk.recommend(context_set=forecast, radius=0.05))
+print(kiosk.recommend(context_set=forecast, radius=OFF))
 
 # %% [markdown]
 # ## What is the knowledge worth?
@@ -114,28 +118,29 @@ print(kiosk.recommend(context_set=forecast, radius=0.05))
 # The same model, the same days, four amounts of knowledge:
 #
 # - nothing but past days: `recommend()`;
-# - the forecast: `recommend(context_set=forecast, radius=0.05)`;
-# - the temperature itself, because it is noon already; the guests not: `NaN` says so;
+# - the forecast: `recommend(context_set=forecast, radius=OFF)`;
+# - the temperature itself, because it is noon already; the guests not;
 # - both.
 
 # %%
 exam = [morning() for _ in range(EXAM)]
-days = torch.cat([day for _, day in exam])  # EXAM x 2
-degrees_known = days.clone()
-degrees_known[:, 1] = torch.nan  # the guests are not known
-plain = kiosk.recommend().x
+days = pd.DataFrame([day for _, day in exam])
+plain = kiosk.recommend().x["ice"].iloc[0]
 orders = {
-    "past days only": plain.expand(EXAM, 1),
-    "the forecast": torch.stack(
-        [kiosk.recommend(context_set=seen, radius=0.05).x for seen, _ in exam]
+    "past days only": np.full(EXAM, plain),
+    "the forecast": np.array(
+        [
+            kiosk.recommend(context_set=seen, radius=OFF).x["ice"].iloc[0]
+            for seen, _ in exam
+        ]
     ),
-    "the temperature": kiosk.policy(degrees_known),
-    "temperature and guests": kiosk.policy(days),
+    "the temperature": kiosk.policy(days[["degrees"]])["ice"].to_numpy(),
+    "temperature and guests": kiosk.policy(days)["ice"].to_numpy(),
 }
 rows = {}
 for name, ice in orders.items():
-    earned = profit(ice, days).flatten()
-    worst = earned.sort().values[: max(1, EXAM // 10)]
+    earned = profit(ice, days["degrees"].to_numpy(), days["guests"].to_numpy())
+    worst = np.sort(earned)[: max(1, EXAM // 10)]
     rows[name] = {
         "mean profit (euros)": f"{earned.mean():.1f}",
         "worst tenth of days": f"{worst.mean():.1f}",
@@ -157,17 +162,16 @@ pd.DataFrame(rows).T
 # temperature, guests not known.
 
 # %%
-degrees = torch.linspace(12, 34, 5 if SMOKE_TEST else 12).double()
-grid = torch.stack([degrees, torch.full_like(degrees, torch.nan)], -1)
-ice = kiosk.policy(grid)
+wall = kiosk.policy({"degrees": np.linspace(12, 34, 5 if SMOKE_TEST else 12)})
 ax = plot_policy(
-    grid,
-    ice,
-    without=plain.item(),
+    wall[["degrees"]],
+    wall,
+    decision="ice",
+    without=plain,
     labels=("temperature (degrees Celsius)", "ice to order (kg)"),
 )
 plt.show()
-pd.DataFrame({"degrees": degrees.tolist(), "ice (kg)": ice.flatten().tolist()}).round(1)
+wall[["degrees", "ice"]].round(1)
 
 # %% [markdown]
 # ## And if the forecast is wrong?
@@ -177,11 +181,9 @@ pd.DataFrame({"degrees": degrees.tolist(), "ice (kg)": ice.flatten().tolist()}).
 # degrees cooler.
 
 # %%
-today = ContextSet(
-    torch.cartesian_prod(torch.tensor([25.0, 26.0, 27.0]).double(), GUESTS)
-)
-best = kiosk.recommend(context_set=today, radius=0.05)
-cooler = kiosk.policy(torch.tensor([[21.0, torch.nan]]).double())[0]
+today = forecast_of(25, 26, 27)
+best = kiosk.recommend(context_set=today, radius=OFF)
+cooler = kiosk.policy({"degrees": [21.0]})[["ice"]]
 profile = kiosk.robustness_profile(
     best.x,
     cooler,
@@ -190,9 +192,9 @@ profile = kiosk.robustness_profile(
 )
 ax = plot_robustness_profile(
     profile,
-    label=f"today's order: {best.x.item():.0f} kg",
-    other_label=f"order for 21 degrees: {cooler.item():.0f} kg",
-    xlabel="radius (widths of the box of contexts)",
+    label=f"today's order: {best.x['ice'].iloc[0]:.0f} kg",
+    other_label=f"order for 21 degrees: {cooler['ice'].iloc[0]:.0f} kg",
+    xlabel="radius (widths of the bounds of degrees and guests)",
     ylabel="worst-case profit (euros)",
 )
 plt.show()
