@@ -17,7 +17,7 @@ def test_a_large_tracked_file_is_named(tmp_path: Path):
         ("no.bin", 10**6),
     ):
         (tmp_path / name).write_bytes(b"0" * size)
-    tutorial = tmp_path / "tutorials" / "03_which_ambiguity_set.ipynb"
+    tutorial = tmp_path / "tutorials" / "02_wdrbo_in_your_own_botorch_loop.ipynb"
     tutorial.parent.mkdir()
     tutorial.write_bytes(b"0" * 400_000)  # it was there before the rule
 

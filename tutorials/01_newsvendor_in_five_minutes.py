@@ -47,30 +47,42 @@ import pandas as pd
 import torch
 from scipy.stats import t as student
 
-from botorch_drbo.optimizer import RobustOptimizer
-from botorch_drbo.plotting import COLOURS, MARKERS, plot_surface
+from botorch_drbo import Integer, NamedOptimizer, Space
+from botorch_drbo.plotting import COLOURS, MARKERS, METHOD_COLOURS, plot_surface
 from botorch_drbo.test_functions import make_test_function
 
 SMOKE_TEST = bool(os.environ.get("SMOKE_TEST"))  # small budgets, for CI
 DAYS = 6 if SMOKE_TEST else 20
 SHOPS = 3 if SMOKE_TEST else 16  # repetitions, each with its own days
 
-plt.rcParams.update({"figure.dpi": 110, "font.size": 10})
+plt.rcParams.update({"figure.dpi": 100, "font.size": 10})
 
 # %% [markdown]
 # ## The problem
 #
-# This shop is one of the library's [test functions](../docs/api/test_functions.md). The
-# order (the *decision*) and the demand (the *context*) are counted in thousands of
-# copies, and the profit in thousands of coins. The tables below count single copies and
-# coins.
+# The order is the *decision*, at most 400 copies; the demand is the *context*. How
+# demand varies is taken from one of the library's
+# [test functions](../docs/api/test_functions.md), which counts in thousands.
 
 # %%
 shop = make_test_function("newsvendor")
-orders_allowed = torch.tensor([[0.0], [0.4]]).double()  # at most 400 copies
-order, demand = torch.tensor([[0.200]]).double(), torch.tensor([[0.150]]).double()
-coins = 1000 * shop.evaluate(order, demand).item()
-print(f"Order 200 copies, sell 150 of them: {coins:.0f} coins (150 x 4 - 50 x 4).")
+space = Space({"copies": Integer(0, 400)}, {"demand": (0.0, 1000.0)}, outcome="coins")
+
+
+def coins(copies, demand):
+    """Coins of a day, of numbers or of tensors."""
+    sold = torch.minimum(
+        *torch.broadcast_tensors(*map(torch.as_tensor, (copies, demand)))
+    )
+    return 9 * sold + 1 * (copies - sold) - 5 * copies
+
+
+def demands(days: int, seed: int) -> list[float]:
+    """How many copies are asked for."""
+    return (1000 * shop.sample_contexts(days, seed=seed)).flatten().round().tolist()
+
+
+print(f"Order 200 copies, sell 150: {coins(200, 150)} coins (150 x 4 - 50 x 4).")
 
 # %% [markdown]
 # The shop does not know this formula. Each day it sees three numbers: what it ordered,
@@ -81,30 +93,29 @@ print(f"Order 200 copies, sell 150 of them: {coins:.0f} coins (150 x 4 - 50 x 4)
 #
 # `ask` proposes an order, the day shows the demand, `tell` reports what happened. The
 # method `wdrbo_exact` is robust. Its **radius** says how different the demand may be
-# from the notebook: with 0.025, by 25 copies a day on average.
+# from the notebook: by 25 copies a day, on average.
 
 # %%
-RADIUS = 0.025
-optimizer = RobustOptimizer(
+RADIUS = 25  # copies a day
+optimizer = NamedOptimizer(
     "wdrbo_exact",
-    orders_allowed,
-    shop.context_bounds,
-    radius=RADIUS,
+    space,
+    radius={"demand": RADIUS},
     seed=0,
     num_initial=4,
     num_restarts=2,  # one number to choose: a small search is enough
     raw_samples=64,
 )
-for demand in shop.sample_contexts(DAYS, seed=0):
+for demand in demands(DAYS, seed=0):
     order = optimizer.ask()
-    profit = shop.evaluate(order, demand)
-    optimizer.tell(order, demand, profit)
+    profit = coins(order["copies"].iloc[0], demand).item()
+    optimizer.tell(order, {"demand": demand}, profit)
 
 best = optimizer.recommend()
 print(best)
 
 # %% [markdown]
-# The first lines say how many (thousand) copies to order, how well the model predicts
+# The first lines say how many copies to order, how well the model predicts
 # days that it has not seen, what the order earns on average over the days of the
 # notebook, and what it earns under the worst pattern of demand within the radius. The
 # last line names the days that would hurt. [Certainty](../docs/certainty.md) explains
@@ -115,20 +126,18 @@ print(best)
 # Below it copies are left over, and the profit falls quickly.
 
 # %%
-fig, ax = plt.subplots(figsize=(6.6, 4.2), layout="constrained")
-plot_surface(
-    shop.evaluate,
-    orders_allowed,
-    shop.context_bounds,
-    ax,
-    X=optimizer.history.X,
-    C=optimizer.history.C,
-    decision=best.x.item(),
-    value_label="profit (1000 coins)",
+seen = optimizer.history
+ax = plot_surface(
+    lambda x, c: coins(x, c).squeeze(-1),
+    torch.tensor([[0.0], [400.0]]).double(),
+    torch.tensor([[0.0], [700.0]]).double(),
+    X=torch.tensor(seen[["copies"]].to_numpy()).double(),
+    C=torch.tensor(seen[["demand"]].to_numpy()).double(),
+    decision=float(best.x["copies"].iloc[0]),
+    value_label="profit (coins)",
 )
-ax.set_xlabel("order x (1000 copies)")
-ax.set_ylabel("demand c (1000 copies)")
-ax.set_ylim(0, 0.7)
+ax.set_xlabel("order (copies)")
+ax.set_ylabel("demand (copies)")
 plt.show()
 
 # %% [markdown]
@@ -153,42 +162,49 @@ WORLDS = {
     "falls by a third": 2 / 3,
     "halves": 1 / 2,
 }
-RADII = [0.0, RADIUS] if SMOKE_TEST else [0.0, 0.0125, RADIUS, 0.05, 0.1]
+RADII = [0, RADIUS] if SMOKE_TEST else [0, 12, RADIUS, 50, 100]
 
 
-def decisions(seed: int, days: int = 30) -> dict[float, torch.Tensor]:
+def decisions(seed: int, days: int = 30) -> dict[int, int]:
     """What a shop with its own notebook would order, for each radius."""
-    other = RobustOptimizer(
-        "wdrbo_exact",
-        orders_allowed,
-        shop.context_bounds,
-        seed=seed,
+    tried = 400 * torch.rand(days, generator=torch.Generator().manual_seed(seed))
+    notebook = pd.DataFrame(
+        {"copies": tried.round().int().tolist(), "demand": demands(days, seed)}
+    )
+    notebook["coins"] = coins(*map(torch.tensor, notebook.to_numpy().T))
+    other = NamedOptimizer.from_dataframe(
+        notebook,
+        decisions=space.decisions,
+        contexts=space.contexts,
+        outcome="coins",
+        algorithm="wdrbo_exact",
         surrogate="botorch",
+        seed=seed,
         num_restarts=2,
         raw_samples=64,
     )
-    tried = 0.4 * torch.rand(days, 1, generator=torch.Generator().manual_seed(seed))
-    demands = shop.sample_contexts(days, seed=seed)
-    profits = shop.evaluate(tried.double(), demands)
-    other.tell(tried.double(), demands, profits, closes_pending=False)
-    return {radius: other.recommend(radius=radius).x for radius in RADII}
+    found = {r: other.recommend(radius={"demand": r}).x for r in RADII}
+    return {radius: x["copies"].iloc[0] for radius, x in found.items()}
 
 
-def expected_profit(order: torch.Tensor, factor: float) -> float:
+TRUE_DEMAND = 1000 * shop.true_contexts().flatten()
+
+
+def expected_profit(copies: int, factor: float) -> float:
     """Expected coins a day when every demand is multiplied by a factor."""
-    return 1000 * shop.evaluate(order, factor * shop.true_contexts()).mean().item()
+    return coins(copies, factor * TRUE_DEMAND).mean().item()
 
 
 advice = [decisions(seed) for seed in range(SHOPS)]
 earned = pd.DataFrame(
     [
-        {"shop": seed, "radius": radius, "copies": 1000 * x.item()}
-        | {world: expected_profit(x, factor) for world, factor in WORLDS.items()}
+        {"shop": seed, "radius": radius, "copies": copies}
+        | {world: expected_profit(copies, factor) for world, factor in WORLDS.items()}
         for seed, each in enumerate(advice)
-        for radius, x in each.items()
+        for radius, copies in each.items()
     ]
 ).set_index(["radius", "shop"])
-earned.loc[[0.0, RADIUS]].groupby("radius").mean().round().astype(int)
+earned.loc[[0, RADIUS]].groupby("radius").mean().round().astype(int)
 
 # %% [markdown]
 # The shops differ a lot, so each one is compared with itself: how many coins a day does
@@ -197,9 +213,9 @@ earned.loc[[0.0, RADIUS]].groupby("radius").mean().round().astype(int)
 
 
 # %%
-def gain(radius: float) -> pd.DataFrame:
+def gain(radius: int) -> pd.DataFrame:
     """Coins more than with radius 0, shop by shop: the mean and its 95% interval."""
-    more = (earned.loc[radius] - earned.loc[0.0])[list(WORLDS)]
+    more = (earned.loc[radius] - earned.loc[0])[list(WORLDS)]
     half = student.ppf(0.975, SHOPS - 1) * more.sem()
     return pd.DataFrame(
         {"mean": more.mean(), "from": more.mean() - half, "to": more.mean() + half}
@@ -223,7 +239,7 @@ found.round().astype(int)
 # people come.
 
 # %% tags=["thumbnail"]
-grid = torch.linspace(0, 0.3, 121).double().unsqueeze(-1)  # 121 x 1
+grid = torch.arange(301).double()  # copies
 fig, (curves, marks) = plt.subplots(
     2,
     1,
@@ -233,15 +249,15 @@ fig, (curves, marks) = plt.subplots(
     layout="constrained",
 )
 for dash, (world, factor) in zip(("-", "--", ":", "-."), WORLDS.items(), strict=True):
-    curve = 1000 * shop.evaluate(grid.unsqueeze(1), factor * shop.true_contexts())
-    curves.plot(1000 * grid, curve.mean(-1), color="0.25", linestyle=dash, label=world)
+    curve = coins(grid.unsqueeze(1), factor * TRUE_DEMAND).mean(-1)
+    curves.plot(grid, curve, color="0.25", linestyle=dash, label=world)
 curves.set_ylabel("expected profit (coins a day)")
 curves.legend(frameon=False, title="demand ...", loc="lower left")
-for row, radius in enumerate((0.0, RADIUS)):
-    copies = earned.loc[radius]["copies"]
-    style = {"color": COLOURS[row], "marker": MARKERS[row], "linestyle": "none"}
-    marks.plot(copies, [row] * SHOPS, alpha=0.6, **style)
-marks.set_yticks([0, 1], ["trusts the past", "robust"])
+methods = {"robust": RADIUS, "trusts the data": 0}
+for row, (method, radius) in enumerate(methods.items()):
+    style = {"color": METHOD_COLOURS[method], "marker": MARKERS[row], "alpha": 0.6}
+    marks.plot(earned.loc[radius]["copies"], [row] * SHOPS, linestyle="none", **style)
+marks.set_yticks([0, 1], ["robust", "trusts the past"])
 marks.set_ylim(1.6, -0.6)
 marks.set_xlabel("recommended order (copies), one mark for each shop")
 plt.show()
@@ -249,19 +265,19 @@ plt.show()
 # %% [markdown]
 # ## How much insurance?
 #
-# A larger radius protects from larger changes and costs more. Here is the gain of the
-# robust order for several radii; the bars are 95% intervals.
+# A larger radius costs more. Here is the gain of the robust order for several radii;
+# the bars are 95% intervals.
 
 # %%
 fig, ax = plt.subplots(figsize=(6.6, 3.6), layout="constrained")
 for i, world in enumerate(WORLDS):
     rows = pd.DataFrame({radius: table.loc[world] for radius, table in gains.items()}).T
     ax.errorbar(
-        1000 * rows.index + 1.2 * (i - 1.5),
+        rows.index + 1.2 * (i - 1.5),
         rows["mean"],
         yerr=[rows["mean"] - rows["from"], rows["to"] - rows["mean"]],
-        color=COLOURS[i],
-        marker=MARKERS[i],
+        color=COLOURS[3 + i],
+        marker=MARKERS[3 + i],
         capsize=3,
         linewidth=1,
         label=world,
@@ -273,7 +289,9 @@ ax.legend(frameon=False, title="demand ...")
 plt.show()
 
 # %% [markdown]
-# So choose a radius that belongs to a change that you believe in. The tutorial on
+# More is not always better: a radius of 100 gains no more than one of 50 if demand
+# halves, and gives up far more in all other worlds. So choose a radius that belongs to
+# a change that you believe in. The tutorial on
 # [the radius in your units](03b_the_radius_in_your_units.ipynb) shows how.
 #
 # Robustness is an insurance, and it does not always pay: where nothing changes, or

@@ -139,21 +139,21 @@ parts = {
     "mean and spread": CvxpyAmbiguity(facts, RADIUS),
     "both": ambiguity,
 }
-fig, axes = plt.subplots(1, 3, figsize=(9.4, 3.0), sharey=True, layout="constrained")
-for i, (ax, (name, part)) in enumerate(zip(axes, parts.items(), strict=True)):
+fig, axes = plt.subplots(
+    3, 1, figsize=(6.6, 6), sharex=True, sharey=True, layout="constrained"
+)
+for ax, (name, part) in zip(axes, parts.items(), strict=True):
     found = part.worst_case(f, p)
-    ax.bar(degrees, 100 * p, width=0.95, color="0.8", label="the list")
-    ax.bar(
-        degrees, 100 * found.weights, width=0.45, color=COLOURS[i], label="worst case"
-    )
-    ax.set_title(f"{name}: {found.value:.0f} coins", fontsize=9)
-    ax.set_xlabel("temperature (degrees)")
-    ax.legend(frameon=False, fontsize=8, loc="upper left")
+    ax.bar(degrees, 100 * found.weights, color=COLOURS[0], label="worst case")
+    ax.stairs(100 * p, torch.arange(42) - 0.5, color="black", label="the list")
+    ax.set_title(f"{name}: {found.value:.0f} coins")
+    ax.set_ylabel("share of days (%)")
     ax.set_ylim(0, 25)
     for tall in (found.weights > 0.25).nonzero().flatten():
         share = f"{100 * found.weights[tall]:.0f}% "
-        ax.annotate(share, (degrees[tall] - 0.5, 16), ha="right", color=COLOURS[i])
-axes[0].set_ylabel("share of days (%)")
+        ax.annotate(share, (degrees[tall] - 0.5, 18), ha="right", color=COLOURS[0])
+axes[0].legend(frameon=False, loc="upper left")
+axes[2].set_xlabel("temperature (degrees)")
 plt.show()
 
 # %% [markdown]

@@ -151,9 +151,9 @@ client.summarize(trial_statuses=["completed"]).tail(4)
 
 # %%
 decisions = {
-    "best trial (Ax)": client.get_best_parameterization(use_model_predictions=False)[0],
-    "erbo": robust.recommend(trusting),
     "robust": robust.recommend(client),
+    "erbo": robust.recommend(trusting),
+    "best trial (Ax)": client.get_best_parameterization(use_model_predictions=False)[0],
 }
 WORLDS = {"as before": 0.0, "three degrees colder": -3.0, "six colder": -6.0}
 many = {world: nights(4000, shift, seed=0) for world, shift in WORLDS.items()}

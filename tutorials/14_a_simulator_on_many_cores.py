@@ -201,6 +201,9 @@ differences = pd.Series(costs["robust"], shifts) - pd.Series(costs["radius 0"], 
 print("robust less radius 0:", differences.round(1).to_dict())
 
 # %% [markdown]
+# Here the robust speed costs a little more as long as the load stays as it was or
+# falls, and much less when it rises by more than a request a second.
+#
 # ## Details that matter
 #
 # - `parallel` may be larger than the number of workers that are free; calls wait.

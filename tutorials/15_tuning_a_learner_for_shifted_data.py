@@ -33,7 +33,7 @@ import pandas as pd
 from scipy.stats import t as student
 
 from botorch_drbo import Log, NamedOptimizer
-from botorch_drbo.plotting import COLOURS, DASHES
+from botorch_drbo.plotting import METHOD_COLOURS
 
 SMOKE_TEST = bool(os.environ.get("SMOKE_TEST"))  # small budgets, for CI
 CLINICS = 12 if SMOKE_TEST else 40  # validation batches
@@ -146,13 +146,15 @@ print(f"radius 0: weight = {trusting.x['weight'].iloc[0]:.2f}")
 # %%
 shares = np.linspace(0.05, 0.4, 3 if SMOKE_TEST else 8)
 large = [patients(20_000, share, np.random.default_rng(5)) for share in shares]
-chosen = {"trusts the clinics seen": trusting.x, "robust": robust.x}
+chosen = {"robust": robust.x, "trusts the clinics seen": trusting.x}
 fig, ax = plt.subplots(figsize=(6.4, 3.8), layout="constrained")
-for i, (name, x) in enumerate(chosen.items()):
+for (name, x), colour, dash in zip(
+    chosen.items(), METHOD_COLOURS.values(), "-:", strict=False
+):
     weight = float(x["weight"].iloc[0])
     costs = [cost(weight, batch) for batch in large]
     label = f"{name}: weight {weight:.1f}"
-    ax.plot(shares, costs, color=COLOURS[i], linestyle=DASHES[i], label=label)
+    ax.plot(shares, costs, color=colour, linestyle=dash, label=label)
 seen = trials["share_ill"]
 ax.plot(seen, np.zeros(len(seen)), "|", color="black", label="clinics seen")
 ax.set_ylim(bottom=0)

@@ -420,8 +420,10 @@ def plot_compare(
     high = as_array(comparison.values.quantile(1.0 - rest))
     worlds, m = np.arange(len(comparison.worlds)), len(comparison.methods)
     step = min(_STEP, _WIDTH / m)
+    # The first method is the baseline, which trusts the data: as in METHOD_COLOURS.
+    colours = (COLOURS[1], COLOURS[0], *COLOURS[2:])
     for i, method in enumerate(comparison.methods):
-        at, colour = worlds + step * (i - 0.5 * (m - 1)), COLOURS[i % len(COLOURS)]
+        at, colour = worlds + step * (i - 0.5 * (m - 1)), colours[i % len(colours)]
         ax.plot(at, middle[i], color=colour, linewidth=1.0, alpha=0.4)
         ax.errorbar(
             at,
