@@ -77,7 +77,7 @@ docs: $(STAMP)  ## the pages of docs/ into build/docs, every warning an error
 	@echo "open build/docs/index.html"
 
 # Selenium is for this alone, in an environment of its own.
-SELENIUM := $(VENV)/.selenium/bin/python
+SELENIUM := build/selenium/bin/python
 ifneq ($(and $(shell command -v chromium),$(shell command -v chromedriver)),)
 browser: docs $(SELENIUM)  ## the site and a report in Debian's Chromium: console, widths, search
 	rm -rf build/browser && mkdir -p build/browser
@@ -91,7 +91,7 @@ browser:
 endif
 
 $(SELENIUM):
-	$(PYTHON) -m venv $(VENV)/.selenium
+	$(PYTHON) -m venv build/selenium
 	$@ -m pip --disable-pip-version-check --no-input install -q selenium
 
 tutorials: $(TUTORIALS:tutorials/%.py=build/tutorials/%.ipynb)  ## run every tutorial, small budgets

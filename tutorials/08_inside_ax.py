@@ -261,9 +261,10 @@ inside = "inside" if low <= truth <= high else "outside"
 print(f"\nin truth, on the nights seen: {truth:.2f}, {inside} {low:.2f} to {high:.2f}")
 
 # %% [markdown]
-# If the line *intervals* says that they were widened many times, the model predicted
-# some trials badly from the others, and no precise prediction is possible yet: first
-# try a few more nights. The worst-case cost is the worst over patterns of nights, *for
+# Here the truth lies just outside, and the check warned: little explained, several
+# trials outside their intervals. An interval of 90% misses one time in ten even if the
+# model is right, and a decision is chosen because it looks good. So first try a few
+# more nights. The worst-case cost is the worst over patterns of nights, *for
 # this model*. Robustness to the nights does not guard against a wrong model; [is my
 # model good enough?](13_is_my_model_good_enough.ipynb) does.
 #

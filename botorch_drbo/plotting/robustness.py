@@ -141,11 +141,12 @@ def plot_price(
     paid, worst = as_array(curve.paid), as_array(curve.worst_cases)
     ends = [curve.beliefs[i].interval(curve.level) for i in range(len(paid))]
     low, high = zip(*ends, strict=True)
-    colour = COLOURS[0]
     ax.fill_between(
-        paid, low, high, color=colour, alpha=0.15, lw=0, label=f"{curve.level:.0%}"
+        paid, low, high, color=COLOURS[0], alpha=0.15, lw=0, label=f"{curve.level:.0%}"
     )
-    ax.plot(paid, worst, color=colour, lw=2.0, marker=MARKERS[0], label="worst case")
+    ax.plot(
+        paid, worst, color=COLOURS[0], lw=2.0, marker=MARKERS[0], label="worst case"
+    )
     if (knee := curve.knee) is not None:
         ax.plot(
             paid[knee],
@@ -420,10 +421,10 @@ def plot_compare(
     high = as_array(comparison.values.quantile(1.0 - rest))
     worlds, m = np.arange(len(comparison.worlds)), len(comparison.methods)
     step = min(_STEP, _WIDTH / m)
-    # The first method is the baseline, which trusts the data: as in METHOD_COLOURS.
-    colours = (COLOURS[1], COLOURS[0], *COLOURS[2:])
     for i, method in enumerate(comparison.methods):
-        at, colour = worlds + step * (i - 0.5 * (m - 1)), colours[i % len(colours)]
+        # The first is the baseline, which trusts the data: as in METHOD_COLOURS.
+        at = worlds + step * (i - 0.5 * (m - 1))
+        colour = COLOURS[(1, 0, *range(2, len(COLOURS)))[i % len(COLOURS)]]
         ax.plot(at, middle[i], color=colour, linewidth=1.0, alpha=0.4)
         ax.errorbar(
             at,

@@ -239,11 +239,11 @@ def draw_contexts(found: Scope, ax: Axes) -> None:
     )
     ax.axvline(found.threshold, color="black", linestyle=(0, (6, 2)), linewidth=1.0)
     ax.set_yticks(places, found.contexts)
-    ax.set_ylim(len(mean) - 0.5, -0.5)
-    ax.set_ylabel(found.names[0])
-    ax.set_xlabel(
-        f"expected {found.outcome}, {found.level:.0%} intervals\n"
-        f"dashed: {shown(found.threshold)}, {found.source}"
+    ax.set(
+        ylim=(len(mean) - 0.5, -0.5),
+        ylabel=found.names[0],
+        xlabel=f"expected {found.outcome}, {found.level:.0%} intervals\n"
+        f"dashed: {shown(found.threshold)}, {found.source}",
     )
     ax.grid(axis="y", alpha=0.25)
 

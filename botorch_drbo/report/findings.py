@@ -80,7 +80,7 @@ def policies(
 def looked_up(variable: Variable, expected: torch.Tensor) -> list[object]:
     """Values of a context column that a table of decisions is made for."""
     listed = variable.values
-    if listed is not None and len(listed) <= 7:
+    if listed is not None and len(listed) <= 12:
         return variable.decode(torch.tensor(list(listed), dtype=torch.double))
     low, high = expected.min().item(), expected.max().item()
     grid = torch.linspace(low, high, _NUM_VALUES, dtype=torch.double)

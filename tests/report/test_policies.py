@@ -12,6 +12,8 @@ from botorch_drbo.space import Category, Continuous, Integer, Log, Ordinal
 def test_lists_are_looked_up_whole() -> None:
     anything = torch.zeros(3)
     assert looked_up(Category(["dry", "wet"]), anything) == ["dry", "wet"]
+    levels = [f"substrate {i}" for i in range(11)]
+    assert looked_up(Category(levels), anything) == levels
     assert looked_up(Integer(2, 5), anything) == [2, 3, 4, 5]
     assert looked_up(Ordinal([1, 2.5, 4]), anything) == [1.0, 2.5, 4.0]
 
