@@ -62,6 +62,7 @@ copybutton_prompt_is_regexp = True
 copybutton_exclude = ".linenos, .gp, .go"
 
 default_role = "code"  # `a` in a docstring is code, as ``a`` is
+smartquotes = False  # `--group` and 'share above 60' are typed as they stand
 autodoc_member_order = "bysource"
 autodoc_typehints = "description"
 autodoc_typehints_description_target = "documented"

@@ -33,16 +33,15 @@
 # | nothing is known about the frequencies | `FullSimplex` |
 # | facts (a mean, a bound) | [`CvxpyAmbiguity`](04_your_own_set_in_cvxpy.ipynb) |
 #
-# If in doubt: contexts with units, `Wasserstein`; contexts without, `TotalVariation`.
-# The rest is the reason. [Ambiguity sets](../docs/api/ambiguity.md) has the classes.
+# If in doubt: `Wasserstein` for contexts with units, `TotalVariation` for others. The
+# rest is the reason ([all classes](../docs/api/ambiguity.md)).
 #
 # ## An ice cream van
 #
-# Every morning a van loads cones (the *decision*); then comes the temperature (the
-# *context*). A cone costs 1 coin and sells for 3. On cold days nobody comes. The warmer
-# the better, until at about 33 degrees the cooler fails, and nine tenths of the cones
-# melt unpaid. So hot bad days are close to the best ones; cold ones are far from them,
-# and the worst of all. The van has a list of 60 days.
+# A van loads cones (the *decision*); then comes the temperature (the *context*). A cone
+# costs 1 coin and sells for 3. The warmer the better, until at about 33 degrees the
+# cooler fails, and nine tenths of the cones melt unpaid. So hot bad days are close to
+# the best ones; cold ones are far from them, and worse. There is a list of 60 days.
 
 # %%
 import matplotlib.pyplot as plt
@@ -78,7 +77,7 @@ def profit(cones: Tensor, degrees: Tensor) -> Tensor:
 f = profit(torch.tensor(200.0).double(), degrees)  # 41 scores, one per temperature
 edges = torch.arange(42).double() - 0.5
 edges[0], edges[-1] = -torch.inf, torch.inf
-law = torch.distributions.Normal(22.0, 5.0).cdf(edges).diff()  # the van does not know
+law = torch.distributions.Normal(22.0, 5.0).cdf(edges).diff()  # of all days
 days = law.multinomial(60, True, generator=torch.Generator().manual_seed(0))
 p = days.bincount(minlength=41) / 60  # the reference distribution
 p, seen = p.double(), p > 0
@@ -153,8 +152,8 @@ pd.DataFrame(rows).T.round(2)
 # %% [markdown]
 # Red: what the worst distribution of a set makes more frequent; blue: less.
 #
-# - **`TotalVariation`** moves some of the best days to the single worst temperature,
-#   seen or not, however far.
+# - **`TotalVariation`** moves some of the best days to the worst temperature, however
+#   far, seen or not.
 # - **`KullbackLeibler`**, **`ModifiedChiSquared`** make bad days more frequent and good
 #   ones rarer, and never add an unseen one.
 # - **`ChiSquared`** never removes a temperature, but may add an unseen one: the worst.
@@ -215,9 +214,9 @@ pd.DataFrame(
 ).T.round(0).astype(int)
 
 # %% [markdown]
-# Every set advises fewer cones than the list does, and at equal damage about as many:
-# so choose the set whose radius you can name. This is one example with one decision.
-# The [recipe](../docs/methods.md) `dro` takes any set.
+# Every set advises fewer cones than the list, and at equal damage about as many: choose
+# the set whose radius you can name. This is one example. The
+# [recipe](../docs/methods.md) `dro` takes any set.
 #
 # ## The same in symbols
 #

@@ -19,9 +19,9 @@
 # "Best" can mean the best average, the best worst case, the steadiest, or a mixture:
 # [which objective?](../docs/objectives.md) Thompson sampling optimises any of them.
 #
-# A grower chooses the *pH* of the water. She cannot choose how much *ammonia* a plant
-# meets, in mmol a litre; she believes in the bell-shaped *reference*. The outcome is
-# the *leaf area* in cm², which we know and she does not.
+# A grower chooses the *pH* of the water, and not the *ammonia* that a plant meets; she
+# believes in the bell-shaped *reference*. The outcome is the *leaf area*, which we know
+# and she does not.
 
 # %%
 import os
@@ -53,7 +53,7 @@ def hill(at: tuple[float, float], width: tuple[float, float], x, c) -> Tensor:
 
 
 def leaf_area(pH: Tensor, ammonia: Tensor) -> Tensor:
-    """Two hills: a high one, and one that does not mind much ammonia."""
+    """In cm²."""
     high = 50 * hill((5.0, 7.0), (0.6, 6.0), pH, ammonia)
     return (20 + high + 36 * hill((6.1, 14.0), (0.5, 18.0), pH, ammonia)).squeeze(-1)
 
@@ -183,16 +183,16 @@ pd.DataFrame({name: grow(name) for name in GOALS}).T.round(2) + 0.0
 #
 # `RobustThompsonSampling` takes *any* objective, here robust satisficing: 50 cm² are
 # enough, and are to be missed as slowly as possible when the ammonia shifts. Its last
-# decision is exploration: to recommend, maximise over the posterior mean.
+# decision is exploration: to recommend, take the posterior mean.
 # [Options](../docs/api/acquisition.md)
 
 # %%
 search = {"q": 1, "num_restarts": 4, "raw_samples": 64}
-search["retry_on_optimization_warning"] = False  # paths have kinks
+search["retry_on_optimization_warning"] = False
 enough = RobustSatisficing(TotalVariation(0.05), target=50.0)
 for step, c in enumerate(ammonia[8:].split(1)):
     acqf = RobustThompsonSampling(fit(X, C, Y), reference, enough, seed=step)
-    torch.manual_seed(step)  # optimize_acqf draws its starting points
+    torch.manual_seed(step)
     x, _ = optimize_acqf(acqf, bounds, **search)
     X, C = torch.cat([X, x]), torch.cat([C, c])
     Y = torch.cat([Y, observe(x, c, seed=step)])

@@ -51,7 +51,7 @@ plt.rcParams.update({"figure.dpi": 110, "font.size": 10})
 EPSILON, NOISE = 0.3, 0.1  # 1000 euros
 SHAPE = {"misspecification": EPSILON, "norm": 2.0, "lengthscale": 0.2}
 line = MisspecifiedFunction("bumps", seed=3, noise_std=NOISE, d_x=1, **SHAPE)
-NOTHING = torch.zeros(1, 1).double()  # a context without effect
+NOTHING = torch.zeros(1, 1).double()  # no effect
 speed = torch.linspace(0, 1, 801).double().unsqueeze(-1)  # m/s
 marks = (torch.arange(10).double().unsqueeze(-1) + 0.5) / 10
 truth = line.evaluate(speed, NOTHING)
