@@ -48,7 +48,7 @@ import torch
 from scipy.stats import t as student
 
 from botorch_drbo import Integer, NamedOptimizer, Space
-from botorch_drbo.plotting import COLOURS, MARKERS, METHOD_COLOURS, plot_surface
+from botorch_drbo.plotting import COLOURS, MARKERS, plot_surface
 from botorch_drbo.test_functions import make_test_function
 
 SMOKE_TEST = bool(os.environ.get("SMOKE_TEST"))  # small budgets, for CI
@@ -253,9 +253,8 @@ for dash, (world, factor) in zip(("-", "--", ":", "-."), WORLDS.items(), strict=
     curves.plot(grid, curve, color="0.25", linestyle=dash, label=world)
 curves.set_ylabel("expected profit (coins a day)")
 curves.legend(frameon=False, title="demand ...", loc="lower left")
-methods = {"robust": RADIUS, "trusts the data": 0}
-for row, (method, radius) in enumerate(methods.items()):
-    style = {"color": METHOD_COLOURS[method], "marker": MARKERS[row], "alpha": 0.6}
+for row, radius in enumerate((RADIUS, 0)):
+    style = {"color": COLOURS[row], "marker": MARKERS[row], "alpha": 0.6}
     marks.plot(earned.loc[radius]["copies"], [row] * SHOPS, linestyle="none", **style)
 marks.set_yticks([0, 1], ["robust", "trusts the past"])
 marks.set_ylim(1.6, -0.6)
@@ -320,6 +319,7 @@ plt.show()
 # average, to turn one pattern into the other. `wdrbo_exact` solves the inner minimum
 # exactly on a set of candidate demands; `wdrbo` (Micheli et al., 2025) maximises the
 # bound $\mathbb{E}_{\hat P_t} f(x, c) - \varepsilon L(x)$ instead, where $L(x)$ is the
-# steepest slope of $f(x, \cdot)$. The next tutorial shows $L(x)$ in a picture. Without
-# a `radius` of yours, $\varepsilon_t = 1.25\, s_t / \sqrt t$, with $s_t$ the standard
+# steepest slope of $f(x, \cdot)$
+# ([a picture of it](02_wdrbo_in_your_own_botorch_loop.ipynb)). Without a `radius` of
+# yours, $\varepsilon_t = 1.25\, s_t / \sqrt t$, with $s_t$ the standard
 # deviation of the demands seen.

@@ -17,8 +17,8 @@
 # *Intermediate, ten minutes: no mathematics but in the last section.*
 #
 # A robust method prepares for every distribution of the context that is *not too far*
-# from the one in the data. What "far" means decides what you are protected from. How
-# far is the subject of [the next tutorial](03b_the_radius_in_your_units.ipynb).
+# from the one in the data. What "far" means decides what you are protected from;
+# [how far](03b_the_radius_in_your_units.ipynb) is another question.
 #
 # <!-- numbers: not measured: names -->
 # | your situation | take |

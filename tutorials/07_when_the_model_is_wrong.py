@@ -42,7 +42,7 @@ from benchmarks.problems import MisspecifiedFunction  # of the repository
 from botorch_drbo.acquisition import EnlargedConfidenceUCB
 from botorch_drbo.confidence import model_confidence_width
 from botorch_drbo.optimizer import RobustOptimizer
-from botorch_drbo.plotting import COLOURS, METHOD_COLOURS
+from botorch_drbo.plotting import COLOURS
 from botorch_drbo.surrogate import FixedHyperparameters
 
 SMOKE_TEST = bool(os.environ.get("SMOKE_TEST"))
@@ -148,7 +148,7 @@ regret = {
     "random": search("random"),
 }
 fig, ax = plt.subplots(figsize=(6.6, 3.6), layout="constrained")
-for (label, lost), colour in zip(regret.items(), METHOD_COLOURS.values(), strict=True):
+for (label, lost), colour in zip(regret.items(), COLOURS, strict=False):
     ax.plot(lost.cumsum(0), color=colour, label=label)
 ax.set_xlabel("decisions")
 ax.set_ylabel("regret so far (1000 euros)")

@@ -34,7 +34,7 @@ from botorch.exceptions.warnings import BotorchWarning
 from benchmarks.problems import Reservoir  # of the repository
 from botorch_drbo import NamedOptimizer, Space
 from botorch_drbo.ambiguity import TotalVariation
-from botorch_drbo.plotting import METHOD_COLOURS
+from botorch_drbo.plotting import COLOURS
 
 SMOKE_TEST = bool(os.environ.get("SMOKE_TEST"))  # small budgets, for CI
 DAYS = 10 if SMOKE_TEST else 16
@@ -159,9 +159,7 @@ allowed = ["0.85"]
 ax.contourf(100 * grid, 100 * grid, holds.T, levels=[LEVEL, 1.01], colors=allowed)
 ax.fill_between([], [], color=allowed[0], label="keeps the limit")
 ax.scatter(days["upper"], days["lower"], s=14, color="0.5", label="the days so far")
-for (name, best), colour, marker in zip(
-    advice.items(), METHOD_COLOURS.values(), "os^", strict=True
-):
+for (name, best), colour, marker in zip(advice.items(), COLOURS, "os^", strict=False):
     style = {"markersize": 10, "clip_on": False, "zorder": 5, "linestyle": "none"}
     ax.plot(*best.x.iloc[0], marker, color=colour, label=name, **style)
 ax.set_xlabel("level of the upper reservoir (%)")

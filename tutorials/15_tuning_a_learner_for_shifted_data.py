@@ -33,7 +33,7 @@ import pandas as pd
 from scipy.stats import t as student
 
 from botorch_drbo import Log, NamedOptimizer
-from botorch_drbo.plotting import METHOD_COLOURS
+from botorch_drbo.plotting import COLOURS
 
 SMOKE_TEST = bool(os.environ.get("SMOKE_TEST"))  # small budgets, for CI
 CLINICS = 12 if SMOKE_TEST else 40  # validation batches
@@ -148,9 +148,7 @@ shares = np.linspace(0.05, 0.4, 3 if SMOKE_TEST else 8)
 large = [patients(20_000, share, np.random.default_rng(5)) for share in shares]
 chosen = {"robust": robust.x, "trusts the clinics seen": trusting.x}
 fig, ax = plt.subplots(figsize=(6.4, 3.8), layout="constrained")
-for (name, x), colour, dash in zip(
-    chosen.items(), METHOD_COLOURS.values(), "-:", strict=False
-):
+for (name, x), colour, dash in zip(chosen.items(), COLOURS, "-:", strict=False):
     weight = float(x["weight"].iloc[0])
     costs = [cost(weight, batch) for batch in large]
     label = f"{name}: weight {weight:.1f}"

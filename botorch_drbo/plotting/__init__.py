@@ -18,13 +18,12 @@ from botorch_drbo.plotting.robustness import (
     plot_worst_case,
 )
 from botorch_drbo.plotting.scope import plot_scope
-from botorch_drbo.plotting.style import COLOURS, DASHES, MARKERS, METHOD_COLOURS
+from botorch_drbo.plotting.style import COLOURS, DASHES, MARKERS
 
 __all__ = [
     "COLOURS",
     "DASHES",
     "MARKERS",
-    "METHOD_COLOURS",
     "plot_compare",
     "plot_history",
     "plot_model_check",

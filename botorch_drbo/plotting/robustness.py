@@ -422,7 +422,7 @@ def plot_compare(
     worlds, m = np.arange(len(comparison.worlds)), len(comparison.methods)
     step = min(_STEP, _WIDTH / m)
     for i, method in enumerate(comparison.methods):
-        # The first is the baseline, which trusts the data: as in METHOD_COLOURS.
+        # The first is the baseline, which trusts the data: its colour is the second.
         at = worlds + step * (i - 0.5 * (m - 1))
         colour = COLOURS[(1, 0, *range(2, len(COLOURS)))[i % len(COLOURS)]]
         ax.plot(at, middle[i], color=colour, linewidth=1.0, alpha=0.4)

@@ -23,11 +23,11 @@ COLOURS: tuple[str, ...] = (
     "#56B4E9",
     "#000000",
 )
-"""Okabe and Ito's seven colours, in an order that also differs in lightness."""
-METHOD_COLOURS: dict[str, str] = dict(
-    zip(("robust", "trusts the data", "blind"), COLOURS, strict=False)
-)
-"""What a method has in every figure: robust, trusting the data, without contexts."""
+"""Okabe and Ito's seven colours, in an order that also differs in lightness.
+
+Where methods are compared the first is a robust one, the second one that trusts the
+data, the third one that does without them, in every figure.
+"""
 DASHES: tuple[str | tuple[int, tuple[int, ...]], ...] = (
     "-",
     (0, (6, 2)),
