@@ -75,7 +75,7 @@ NUM_INITIAL = 10
 NUM_ROUNDS = 12 if SMOKE_TEST else 26  # the initial ones included
 MACHINES = 3 if SMOKE_TEST else 12  # repetitions for the interval
 
-plt.rcParams.update({"figure.dpi": 110, "font.size": 10})
+plt.rcParams.update({"figure.dpi": 80, "font.size": 10})
 
 machine = make_test_function("wdrbo_figure1")
 x_bounds = torch.tensor([[0.0], [1.0]]).double()

@@ -35,7 +35,7 @@ SMOKE_TEST = bool(os.environ.get("SMOKE_TEST"))  # small budgets, for CI
 SIZES = [8, 12] if SMOKE_TEST else [8, 15, 30, 60]  # fields that the farm knows of
 FARMS = 1 if SMOKE_TEST else 10  # other farms, to count how often a promise is kept
 
-plt.rcParams.update({"figure.dpi": 110, "font.size": 10})
+plt.rcParams.update({"figure.dpi": 90, "font.size": 10})
 
 # %% [markdown]
 # ## The farm
