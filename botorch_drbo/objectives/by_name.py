@@ -128,6 +128,15 @@ class NamedObjective:
         alone = self.words in ("minimum", "maximum")
         return f"{'the worst' if alone else 'all'} of the listed contexts"
 
+    @property
+    def of_expected(self) -> str:
+        """What stands behind an expected outcome over the contexts that count."""
+        if self._share is not None:
+            return f", not the {self.words}"
+        if self._worst is not None:
+            return f" over the {self.words} of the contexts"
+        return "" if self.words == "mean" else " in the worst context"
+
     def __call__(self, ambiguity_set: AmbiguitySet) -> Objective:
         r"""The objective of scores.
 
