@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import field, fields
 from decimal import Decimal
 from difflib import get_close_matches
-from numbers import Real
+from numbers import Integral, Real
 from pathlib import Path
 from typing import Self, TypeGuard, TypeVar
 
@@ -162,6 +162,33 @@ def as_numbers(value: object, failure: str) -> Tensor:
     return torch.from_numpy(array.copy() if known else array.astype(np.float64))
 
 
+def quoted(name: str) -> str:
+    """The name of an argument in backticks; a label that has some is as it was."""
+    return name if "`" in name else f"`{name}`"
+
+
+def finite_number(value: object, name: str, remedy: str = "") -> float:
+    """Return ``value`` as a float if it is one finite number."""
+    if not is_number(value):
+        if isinstance(value, Tensor):
+            remedy = remedy or " Convert a tensor with `.item()`."
+        kind = type(value).__name__
+        raise InputDataError(
+            f"{quoted(name)} must be a number, got {kind} {value!r:.200}.{remedy}"
+        )
+    if not math.isfinite(value):
+        raise InputDataError(f"{quoted(name)} must be a finite number, got {value!r}.")
+    return float(value)
+
+
+def nonnegative_number(value: object, name: str, remedy: str = "") -> float:
+    """The same for a number that is not negative."""
+    number = finite_number(value, name, remedy)
+    if number < 0.0:
+        raise InputDataError(f"{quoted(name)} must not be negative, got {value!r}.")
+    return number
+
+
 def check_nonnegative(value: float | Tensor, name: str) -> Tensor:
     """Return ``value`` as a tensor if it is finite and not negative."""
     if isinstance(value, bool) or not isinstance(value, (int, float, Tensor)):
@@ -183,9 +210,20 @@ def check_positive(value: float, name: str) -> float:
     """Return ``value`` as a float if it is a positive finite number."""
     if not is_number(value) or not 0.0 < float(value) < math.inf:
         raise InputDataError(
-            f"`{name}` must be a positive finite number, got {value!r}."
+            f"{quoted(name)} must be a positive finite number, got {value!r}."
         )
     return float(value)
+
+
+def check_level(level: object, name: str = "level") -> float:
+    """Return a probability that is neither 0 nor 1."""
+    wanted = f"{quoted(name)} must be a number between 0 and 1, both excluded"
+    if not is_number(level):
+        raise InputDataError(f"{wanted}, got {level!r}.")
+    if not 0.0 < level < 1.0:
+        percent = f": for {level:g}% give {level / 100:g}" if 1 < level < 100 else ""
+        raise InputDataError(f"{wanted}, got {level!r}{percent}.")
+    return float(level)
 
 
 def check_scalar(value: Tensor, name: str) -> Tensor:
@@ -197,13 +235,13 @@ def check_scalar(value: Tensor, name: str) -> Tensor:
     return value.detach().clone().reshape(())
 
 
-def check_count(value: int, name: str, minimum: int = 1) -> int:
+def check_count(value: object, name: str, minimum: int = 1) -> int:
     """Return ``value`` if it is an integer of at least ``minimum``."""
-    if isinstance(value, bool) or not isinstance(value, int) or value < minimum:
+    if not isinstance(value, Integral) or isinstance(value, bool) or value < minimum:
         raise InputDataError(
-            f"`{name}` must be an integer of at least {minimum}, got {value!r}."
+            f"{quoted(name)} must be an integer of at least {minimum}, got {value!r}."
         )
-    return value
+    return int(value)
 
 
 def check_choice(value: object, name: str, choices: Iterable[str]) -> None:

@@ -1,4 +1,4 @@
-"""Tests of more than a second of the processor are slow: `make test` leaves them out.
+"""Tests of over half a second of the processor are slow: `make test` leaves them out.
 
 ``tests/slow.txt`` lists them; ``make slow`` measures all tests and writes it anew. A
 test that is not listed and takes several times the limit is an error.
@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 
 LIST = Path(__file__).with_name("slow.txt")
-LIMIT = 1.0  # seconds of the processor, with those of processes that a test waits for
+LIMIT = 0.5  # seconds of the processor, with those of processes that a test waits for
 # An error. The first test of a process pays for imports and for fits that others share,
 # and shared cores count up to twice as much as idle ones: less would be noise.
-MOST = 20 * LIMIT
+MOST = 40 * LIMIT
 _CPU = "seconds of the processor"
 
 
@@ -87,7 +87,7 @@ class Durations:
             return
         fast = sorted(over.keys() - self.slow, key=lambda name: -over[name])
         if fast:
-            terminalreporter.section("not marked slow, and over a CPU second")
+            terminalreporter.section("not marked slow, and over half a CPU second")
         for name in fast[:20]:
             terminalreporter.write_line(f"{over[name]:6.1f} s  {name}")
 

@@ -12,9 +12,9 @@ from botorch.models.transforms.outcome import Standardize
 from gpytorch.kernels import Kernel, RBFKernel, ScaleKernel
 from torch import Tensor
 
-from botorch_drbo.testing.models import ensemble as ensemble
-from botorch_drbo.testing.models import known_model as known_model
-from botorch_drbo.testing.models import member_of as member_of
+from botorch_drbo.testing.fixtures import ensemble as ensemble
+from botorch_drbo.testing.fixtures import known_model as known_model
+from botorch_drbo.testing.fixtures import member_of as member_of
 
 UNIT = torch.tensor([[0.0], [1.0]], dtype=torch.double)
 

@@ -42,7 +42,6 @@ MOST_SIGNATURES = 20  # that repeat `history` and `space`; see `ObservedRound`
 MOST_LINES = 700
 LONGER = {  # why
     "optimizer/optimizer.py",  # the public methods and their docstrings
-    "testing/recipes.py",  # contracts of recipes and of their parts
 }
 CONCRETE_POSTERIORS = {"ExactPosterior", "GenericPosterior", "ProductPosterior"}
 

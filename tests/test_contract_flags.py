@@ -52,7 +52,8 @@ from botorch_drbo.testing import (
     RecipeCase,
     RecipeContract,
 )
-from botorch_drbo.testing.recipes import PRIOR, SMALL, _Pair, smaller
+from botorch_drbo.testing.fixtures import PRIOR, SMALL
+from botorch_drbo.testing.policies import _Pair, smaller
 
 
 def kernel_ball(radius: float, n: int) -> AmbiguitySet:

@@ -11,7 +11,11 @@ from botorch.models.model import Model
 from botorch.utils.safe_math import logmeanexp
 from torch import Tensor
 
-from botorch_drbo._validation import check_points, check_positive, is_finite_number
+from botorch_drbo._validation import (
+    check_points,
+    check_positive,
+    finite_number,
+)
 from botorch_drbo.acquisition.analytic import COARSER, RobustAcquisitionFunction
 from botorch_drbo.acquisition.feasibility import log_probability_of_feasibility
 from botorch_drbo.acquisition.inputs import (
@@ -319,12 +323,8 @@ class ShareAboveUCB(RobustAcquisitionFunction):
         threshold: float,
         **options: Unpack[ConfidenceBoundOptions],
     ) -> None:
-        if not is_finite_number(threshold):
-            raise InputDataError(
-                f"`threshold` must be a finite number, got {threshold!r}."
-            )
         super().__init__(model, beta, context_set, **options)
-        self.threshold = float(threshold)
+        self.threshold = finite_number(threshold, "threshold")
 
     def values(self, X: Tensor) -> Tensor:
         r"""The logarithm of the bound of the share."""

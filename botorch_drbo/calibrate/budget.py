@@ -10,7 +10,12 @@ import torch
 from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataError
 from torch import Tensor
 
-from botorch_drbo._validation import check_count, check_finite
+from botorch_drbo._validation import (
+    check_count,
+    check_finite,
+    check_positive,
+    nonnegative_number,
+)
 from botorch_drbo.ambiguity import AmbiguitySet
 from botorch_drbo.ambiguity.base import check_has_radius
 from botorch_drbo.posterior.mixture import GaussianMixture
@@ -76,11 +81,9 @@ def from_budget(
         2.0
     """
     for name, number in {"max_radius": max_radius, "tolerance": tolerance}.items():
-        if not (math.isfinite(number) and number > 0):
-            raise InputDataError(f"`{name}` must be positive, got {number}.")
+        check_positive(number, name)
     name, number = ("share", share) if budget is None else ("budget", budget)
-    if not (math.isfinite(number) and number >= 0):
-        raise InputDataError(f"`{name}` must be finite and not negative, got {number}.")
+    nonnegative_number(number, name)
     check_count(num_radii, "num_radii")
     best = _finite(expected_value, 0.0)
     if budget is None and best == 0.0:

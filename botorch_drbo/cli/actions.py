@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, nullcontext
@@ -15,7 +14,7 @@ import torch
 import typer
 from botorch.exceptions.errors import InputDataError
 
-from botorch_drbo._validation import check_new_file, did_you_mean
+from botorch_drbo._validation import check_new_file, did_you_mean, finite_number
 from botorch_drbo.adversaries.wasserstein import WassersteinBall
 from botorch_drbo.cli.answers import (
     check_format,
@@ -33,8 +32,8 @@ from botorch_drbo.cli.init import written
 from botorch_drbo.cli.options import EXAMPLES, NAME, Options, PlateOptions
 from botorch_drbo.cli.problem import Problem, check_column
 from botorch_drbo.cli.terminal import answer, say, show
-from botorch_drbo.execution.attempt import Outcome, Raised
 from botorch_drbo.execution.engine import Executor, in_parallel
+from botorch_drbo.execution.processes import Outcome, Raised
 from botorch_drbo.optimizer import NamedOptimizer
 from botorch_drbo.optimizer.comparison import METHODS
 from botorch_drbo.optimizer.evaluations import shown_progress
@@ -412,8 +411,8 @@ def profile(
     target: float | None,
 ) -> None:
     """Show the worst case by radius."""
-    if target is not None and not math.isfinite(target):
-        raise InputDataError(f"`--target` must be a number, got {target}.")
+    if target is not None:
+        finite_number(target, "--target")
     problem, opt = _with_outcomes(options)
     file, space = problem.file, problem.space
     this_round = problem.this_round(forecast, known)

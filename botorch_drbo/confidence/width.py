@@ -13,7 +13,11 @@ from botorch.exceptions.errors import InputDataError
 from botorch.models import SingleTaskGP
 from torch import Tensor
 
-from botorch_drbo._validation import check_count, is_finite_number
+from botorch_drbo._validation import (
+    check_count,
+    check_level,
+    nonnegative_number,
+)
 from botorch_drbo.confidence.information_gain import model_information_gain
 from botorch_drbo.posterior.training import outcome_map, training_system
 
@@ -224,16 +228,10 @@ def _noise_factor(noise_std: float, noise_ratio: float) -> float:
 
 def probability(delta: float) -> float:
     """Return a probability of failure, strictly between 0 and 1."""
-    if not 0.0 < _at_least_zero(delta, "delta") < 1.0:
-        raise InputDataError(f"`delta` must be strictly between 0 and 1, got {delta}.")
-    return float(delta)
+    return check_level(_at_least_zero(delta, "delta"), "delta")
 
 
 def _at_least_zero(value: float | Tensor, name: str) -> float:
     if isinstance(value, torch.Tensor) and value.numel() == 1:
         value = value.item()
-    if not is_finite_number(value) or value < 0.0:
-        raise InputDataError(
-            f"`{name}` must be one finite number that is not negative, got {value!r}."
-        )
-    return float(value)
+    return nonnegative_number(value, name)

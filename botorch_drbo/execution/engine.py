@@ -12,8 +12,14 @@ from typing import Generic, Protocol, TypeVar, runtime_checkable
 
 from botorch.exceptions.errors import InputDataError
 
-from botorch_drbo.execution.attempt import Outcome, Raised, Returned, attempt, summary
-from botorch_drbo.execution.processes import Processes
+from botorch_drbo.execution.processes import (
+    Outcome,
+    Processes,
+    Raised,
+    Returned,
+    attempt,
+    summary,
+)
 
 Key = TypeVar("Key", bound=Hashable)
 _SHORTEST, _LONGEST = 1e-3, 0.1  # seconds between two looks at what is under way

@@ -47,8 +47,10 @@ from botorch.exceptions.errors import InputDataError
 from botorch_drbo._validation import check_count, did_you_mean
 from botorch_drbo.acquisition import OverJointInputs
 from botorch_drbo.integrations._ax_experiment import (
+    NODE,
     ON_THE_WAY,
     UNMEASURED,
+    RobustGenerationNode,
     goes_on,
     is_attached,
     is_number,
@@ -58,7 +60,6 @@ from botorch_drbo.integrations._ax_experiment import (
     metrics_of,
     objective_of,
 )
-from botorch_drbo.integrations._ax_node import NODE, RobustGenerationNode
 from botorch_drbo.integrations._host import (
     FAILED,
     Outside,

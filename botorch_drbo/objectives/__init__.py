@@ -1,9 +1,12 @@
 """Objectives: how the scores over contexts become one number per decision."""
 
 from botorch_drbo.objectives.by_name import NamedObjective
-from botorch_drbo.objectives.regret import WorstRegret
 from botorch_drbo.objectives.satisficing import RobustSatisficing
-from botorch_drbo.objectives.uncertainty import Objective, UncertaintyObjective
+from botorch_drbo.objectives.uncertainty import (
+    Objective,
+    UncertaintyObjective,
+    WorstRegret,
+)
 
 __all__ = [
     "NamedObjective",

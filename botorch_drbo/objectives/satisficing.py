@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 
 import torch
-from botorch.exceptions.errors import InputDataError
 from botorch.exceptions.warnings import BotorchWarning
 from torch import Tensor
 
+from botorch_drbo._validation import finite_number
 from botorch_drbo.ambiguity import AmbiguitySet
 from botorch_drbo.objectives.uncertainty import Objective
 
@@ -62,9 +61,7 @@ class RobustSatisficing(Objective):
 
     def __init__(self, ambiguity_set: AmbiguitySet, target: float) -> None:
         super().__init__(ambiguity_set)
-        if not math.isfinite(target):
-            raise InputDataError(f"`target` must be a finite number, got {target}.")
-        self.target = float(target)
+        self.target = finite_number(target, "target")
 
     def forward(self, values: Tensor, weights: Tensor) -> Tensor:
         r"""The slope ``k`` of each row of scores.

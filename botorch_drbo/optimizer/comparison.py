@@ -11,7 +11,7 @@ import torch
 from botorch.exceptions.errors import InputDataError
 from torch import Tensor
 
-from botorch_drbo._validation import is_number
+from botorch_drbo._validation import check_level, is_number
 from botorch_drbo.adversaries import FittedRound
 from botorch_drbo.adversaries.base import reference_contexts
 from botorch_drbo.adversaries.dangers import check_share, moved, shifted_column
@@ -22,7 +22,6 @@ from botorch_drbo.optimizer.run import Purpose, Run
 from botorch_drbo.optimizer.tables import numbered
 from botorch_drbo.posterior.mixture import (
     GaussianMixture,
-    check_level,
     joint_moments,
     posterior_of_sums,
 )

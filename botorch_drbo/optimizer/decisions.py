@@ -18,6 +18,7 @@ from botorch.exceptions.warnings import BotorchWarning
 from botorch.models.model import Model
 from torch import Tensor
 
+from botorch_drbo._validation import check_level
 from botorch_drbo.adversaries import Adversary
 from botorch_drbo.adversaries.empirical import AroundContexts
 from botorch_drbo.ambiguity import AmbiguitySet
@@ -30,7 +31,7 @@ from botorch_drbo.optimizer.ledger import Ledger, recognised
 from botorch_drbo.optimizer.run import Purpose, Run
 from botorch_drbo.optimizer.trials import Trial
 from botorch_drbo.optimizer.wells import Plate, listable, spread, used_up, wells_of
-from botorch_drbo.posterior.mixture import check_level, joint_moments
+from botorch_drbo.posterior.mixture import joint_moments
 from botorch_drbo.problem import Round, SearchSpace
 from botorch_drbo.problem.feasible import all_decisions, joint_sample, sample
 from botorch_drbo.recipes import Recipe

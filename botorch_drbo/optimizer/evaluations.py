@@ -19,8 +19,8 @@ from botorch.exceptions.warnings import BotorchWarning
 from torch import Tensor
 
 from botorch_drbo._validation import check_count, check_flag
-from botorch_drbo.execution.attempt import Outcome, Raised, Returned, summary
 from botorch_drbo.execution.engine import Engine, Executor, NoAnswerError
+from botorch_drbo.execution.processes import Outcome, Raised, Returned, summary
 from botorch_drbo.optimizer.decisions import next_decisions
 from botorch_drbo.optimizer.events import Ask, Tell, Withdraw
 from botorch_drbo.optimizer.ledger import Change

@@ -14,8 +14,8 @@ from botorch_drbo._validation import check_count, did_you_mean
 from botorch_drbo.adversaries import Adversary
 from botorch_drbo.ambiguity import AmbiguitySet
 from botorch_drbo.contexts import ContextSet
-from botorch_drbo.execution.attempt import Outcome, Raised
 from botorch_drbo.execution.engine import Executor, in_parallel
+from botorch_drbo.execution.processes import Outcome, Raised
 from botorch_drbo.optimizer.decisions import DecidedBy
 from botorch_drbo.optimizer.optimizer import Optimizer
 from botorch_drbo.optimizer.translation import Table

@@ -18,7 +18,7 @@ from botorch_drbo._validation import (
     check_flag,
     check_nonnegative,
     check_options,
-    is_finite_number,
+    nonnegative_number,
 )
 from botorch_drbo.acquisition import DistributionallyRobustUCB
 from botorch_drbo.adversaries.base import Adversary, FittedRound, SearchProblem
@@ -172,10 +172,7 @@ def check_beta(beta: Schedule | ConfidenceWidth | float, name: str) -> None:
 
 def check_misspecification(value: float, name: str) -> None:
     """Raise if this is no size of an error of the model."""
-    if not is_finite_number(value) or value < 0.0:
-        raise InputDataError(
-            f"`{name}` must be a finite number that is not negative, got {value!r}."
-        )
+    nonnegative_number(value, name)
 
 
 def current_bound(

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import cast, final
 
 import torch
-from botorch.exceptions.errors import InputDataError
 from botorch.models.model import Model
 from botorch.posteriors import GPyTorchPosterior, Posterior
 from gpytorch.distributions import MultivariateNormal
 from scipy.special import ndtri_exp
 from torch import Tensor
 
+from botorch_drbo._validation import check_level
 from botorch_drbo.posterior.blocks import any_variance
 
 
@@ -126,17 +126,6 @@ class GaussianMixture:
     def mirrored(self) -> GaussianMixture:
         """What is believed of minus the number."""
         return GaussianMixture(-self.means, self.deviations)
-
-
-def check_level(level: float, name: str = "level") -> float:
-    """Return a probability that is neither 0 nor 1."""
-    wanted = f"`{name}` must be a number between 0 and 1, both excluded"
-    if isinstance(level, bool) or not isinstance(level, (int, float)):
-        raise InputDataError(f"{wanted}, got {level!r}.")
-    if not 0.0 < level < 1.0:
-        percent = f": for {level:g}% give {level / 100:g}" if 1 < level < 100 else ""
-        raise InputDataError(f"{wanted}, got {level!r}{percent}.")
-    return float(level)
 
 
 _MOST_CONTEXTS = 1024  # of a joint posterior, whose covariance is n x n

@@ -12,7 +12,11 @@ from botorch.exceptions.errors import InputDataError, UnsupportedError
 from botorch.models.model import Model
 from torch import Tensor
 
-from botorch_drbo._validation import check_count, check_positive, is_finite_number
+from botorch_drbo._validation import (
+    check_count,
+    check_positive,
+    finite_number,
+)
 from botorch_drbo.acquisition import EnlargedConfidenceUCB
 from botorch_drbo.adversaries import FittedRound, WorstCaseProblem
 from botorch_drbo.adversaries.empirical import Empirical
@@ -222,20 +226,20 @@ class RegretBalancing(ModelBasedRecipe):
                 "`reward_range` must be (lowest, highest), the first below the second, "
                 f"got {self.reward_range}."
             )
-        if not 0.0 < _number(self.delta, "delta") < 1.0:
+        if not 0.0 < finite_number(self.delta, "delta") < 1.0:
             raise InputDataError(
                 f"`delta` must be strictly between 0 and 1, got {self.delta!r}."
             )
         if self.noise_ratio is not None:
             check_positive(self.noise_ratio, "noise_ratio")
-        constant = _number(self.elimination_constant, "elimination_constant")
+        constant = finite_number(self.elimination_constant, "elimination_constant")
         norm = 0.0 if self.norm_bound is None else self.norm_bound
         guesses: tuple[float, ...] = ()
         if self.misspecifications is not None:
             guesses = _numbers(self, "misspecifications")
         for name, values in {
             "elimination_constant": (constant,),
-            "norm_bound": (_number(norm, "norm_bound"),),
+            "norm_bound": (finite_number(norm, "norm_bound"),),
             "misspecifications": guesses,
         }.items():
             if min(values, default=0.0) < 0.0:
@@ -447,12 +451,6 @@ def _slow(n: int) -> float:
     return max(1.0, math.log(n))
 
 
-def _number(value: object, name: str) -> float:
-    if not is_finite_number(value):
-        raise InputDataError(f"`{name}` must be a finite number, got {value!r}.")
-    return float(value)
-
-
 def _numbers(
     recipe: RegretBalancing, name: str, num: int | None = None
 ) -> tuple[float, ...]:
@@ -462,6 +460,6 @@ def _numbers(
     if not right or not values:
         some = "some" if num is None else num
         raise InputDataError(f"`{name}` must be {some} numbers, got {values!r}.")
-    numbers = tuple(_number(value, name) for value in values)
+    numbers = tuple(finite_number(value, name) for value in values)
     object.__setattr__(recipe, name, numbers)  # the dataclass is frozen
     return numbers

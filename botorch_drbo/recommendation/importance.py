@@ -9,10 +9,10 @@ import torch
 from botorch.models.model import Model
 from torch import Tensor
 
+from botorch_drbo._validation import check_level
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.posterior.ensemble import members_of
 from botorch_drbo.posterior.mixture import (
-    check_level,
     joint_moments,
     posterior_of_expectation,
     posterior_of_sums,

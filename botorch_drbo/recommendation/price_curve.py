@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Generic, TypeVar, final
+from typing import Generic, TypeVar, final
 
 import torch
 from botorch.exceptions.errors import UnsupportedError
@@ -20,9 +20,6 @@ from botorch_drbo.recommendation.price import GiveUp, PriceLimit
 from botorch_drbo.recommendation.promise import Promise, interval_words, shown
 from botorch_drbo.recommendation.worst_case import mean_at, worst_case
 from botorch_drbo.search.candidates import score
-
-if TYPE_CHECKING:
-    pass
 
 SHARES = (0.0, 0.02, 0.05, 0.1, 0.2, 0.4)
 """Of what there is to gain; the last decision gives up all that a worst case asks."""

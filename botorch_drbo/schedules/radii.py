@@ -9,58 +9,26 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from numbers import Integral
 from typing import TypeAlias, final
 
 from botorch.exceptions.errors import InputDataError
 from torch import Tensor
 
-from botorch_drbo._validation import check_flag, did_you_mean, is_number
+from botorch_drbo._validation import (
+    check_count,
+    check_flag,
+    check_level,
+    did_you_mean,
+    nonnegative_number,
+)
 from botorch_drbo.codec.objects import storable
 from botorch_drbo.contexts.sources import effective_size, weighted_variance
 from botorch_drbo.problem.round import ColumnRadii, checked
 
-_REMEDY = "Convert a tensor with `.item()`."
-
-
-def finite_number(value: object, label: str, remedy: str = _REMEDY) -> float:
-    """A plain finite float, so that JSON can write it."""
-    if not is_number(value):
-        raise InputDataError(
-            f"{label} must be a number, got {type(value).__name__} {value!r}. {remedy}"
-        )
-    if not math.isfinite(value):
-        raise InputDataError(f"{label} must be finite, got {value!r}.")
-    return float(value)
-
-
-def nonnegative_number(value: object, label: str, remedy: str = _REMEDY) -> float:
-    """The same for a number that is not negative."""
-    number = finite_number(value, label, remedy)
-    if number < 0.0:
-        raise InputDataError(f"{label} must not be negative, got {number}.")
-    return number
-
-
-def _probability(value: object, label: str) -> float:
-    number = finite_number(value, label)
-    if not 0.0 < number < 1.0:
-        raise InputDataError(f"{label} must be strictly between 0 and 1, got {number}.")
-    return number
-
-
-def _dimension(value: object, label: str) -> int:
-    if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < 1:
-        raise InputDataError(
-            f"{label} must be an integer of at least 1, got {value!r}."
-        )
-    return int(value)
-
-
 _Check = Callable[[object, str], float]
 NONNEGATIVE: dict[str, _Check] = {"check": nonnegative_number}
-PROBABILITY: dict[str, _Check] = {"check": _probability}
-DIMENSION: dict[str, _Check] = {"check": _dimension}
+PROBABILITY: dict[str, _Check] = {"check": check_level}
+DIMENSION: dict[str, _Check] = {"check": check_count}
 
 
 @storable
@@ -118,12 +86,7 @@ class Schedule(ContextRule):
     @final
     def __call__(self, t: int) -> float:
         """The value at step ``t``."""
-        if isinstance(t, bool) or not isinstance(t, Integral) or int(t) < 1:
-            raise InputDataError(
-                f"`t` must be an integer of at least 1, got {t!r}. Schedules start at "
-                "the first observed context."
-            )
-        return float(self.at(int(t)))
+        return float(self.at(check_count(t, "t")))
 
     @final
     def of(self, contexts: Tensor, weights: Tensor | None = None) -> float:
@@ -149,8 +112,8 @@ def as_schedule(value: float | Schedule, name: str = "value") -> Schedule:
     """A schedule as it is; a number as a :class:`Constant`."""
     if isinstance(value, Schedule):
         return value
-    remedy = "Give a number (of a tensor, `.item()`) or a Schedule."
-    return Constant(nonnegative_number(value, f"`{name}`", remedy))
+    remedy = " Give a number (of a tensor, `.item()`) or a Schedule."
+    return Constant(nonnegative_number(value, name, remedy))
 
 
 def as_rule(value: float | ContextRule, name: str = "value") -> ContextRule:

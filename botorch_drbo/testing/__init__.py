@@ -8,18 +8,13 @@ from botorch_drbo.testing.acquisition import (
     AcquisitionCase,
     AcquisitionContract,
 )
+from botorch_drbo.testing.adversaries import AdversaryCase, AdversaryContract
 from botorch_drbo.testing.ambiguity_sets import (
     AmbiguitySetCase,
     AmbiguitySetContract,
 )
-from botorch_drbo.testing.recipes import (
-    AdversaryCase,
-    AdversaryContract,
-    PolicyCase,
-    PolicyContract,
-    RecipeCase,
-    RecipeContract,
-)
+from botorch_drbo.testing.policies import PolicyCase, PolicyContract
+from botorch_drbo.testing.recipes import RecipeCase, RecipeContract
 
 __all__ = [
     "AcquisitionCase",

@@ -23,8 +23,7 @@ from torch import Tensor
 
 from botorch_drbo.acquisition import RobustAcquisitionFunction
 from botorch_drbo.contexts import ContextSet
-from botorch_drbo.testing.models import ensemble, known_model, member_of
-from botorch_drbo.testing.parametrize import run_for_each
+from botorch_drbo.testing.fixtures import ensemble, known_model, member_of, run_for_each
 
 X_BOUNDS = torch.tensor([[0.0, 0.0], [1.0, 1.0]], dtype=torch.double)
 C_BOUNDS = torch.tensor([[-1.0], [3.0]], dtype=torch.double)

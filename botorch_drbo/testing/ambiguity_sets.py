@@ -18,7 +18,7 @@ from torch import Tensor
 
 from botorch_drbo.ambiguity import AmbiguitySet, SolverStatus
 from botorch_drbo.codec import decode, encode
-from botorch_drbo.testing.parametrize import run_for_each
+from botorch_drbo.testing.fixtures import run_for_each
 
 
 class Tolerances(TypedDict):

@@ -22,7 +22,7 @@ from botorch_drbo.acquisition import (
     LogExpectedImprovementOfExpectation,
     OverJointInputs,
 )
-from botorch_drbo.testing.models import ensemble, known_model, member_of
+from botorch_drbo.testing.fixtures import ensemble, known_model, member_of
 from tests.contracts.view_case import joined
 from tests.models import uniform
 

@@ -33,7 +33,7 @@ from botorch_drbo.recommendation.worst_case import worst_case
 from botorch_drbo.schedules import SpreadRadius
 from botorch_drbo.schedules.radii import RADII, TAKE_COLUMNS, as_radius, deviations
 from botorch_drbo.surrogate import FixedHyperparameters
-from botorch_drbo.testing.recipes import state_against
+from botorch_drbo.testing.fixtures import state_against
 from tests.models import UNIT
 
 NAMES = ("temp", "weather")

@@ -7,7 +7,7 @@ from dataclasses import fields, replace
 from botorch_drbo.adversaries import ADVERSARIES, Adversary
 from botorch_drbo.adversaries.kernels import KernelDensity, KernelDensityBall
 from botorch_drbo.testing import AdversaryCase, AdversaryContract
-from botorch_drbo.testing.recipes import state_against
+from botorch_drbo.testing.fixtures import state_against
 
 # Fewer contexts and draws than by default, so that a test takes no time.
 FEWER = {"num_contexts": 25, "num_outside": 16, "num_candidates": 16}

@@ -59,10 +59,10 @@ def test_a_budget_in_units_of_the_outcome():
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        ({"max_radius": 0.0}, "`max_radius` must be positive"),
-        ({"max_radius": float("inf")}, "`max_radius` must be positive"),
-        ({"tolerance": -1.0}, "`tolerance` must be positive"),
-        ({"share": -0.1}, "`share` must be"),
+        ({"max_radius": 0.0}, "`max_radius` must be a positive finite number"),
+        ({"max_radius": float("inf")}, "`max_radius` must be a positive finite number"),
+        ({"tolerance": -1.0}, "`tolerance` must be a positive finite number"),
+        ({"share": -0.1}, "`share` must not be negative"),
         ({"budget": float("nan")}, "`budget` must be"),
         ({"num_radii": 0}, "`num_radii`"),
         ({"expected_value": lambda r: 0.0}, "Pass `budget`"),

@@ -14,7 +14,7 @@ from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataErro
 from torch import Tensor
 
 from botorch_drbo.test_functions import RobustTestFunction
-from botorch_drbo.testing.parametrize import run_for_each
+from botorch_drbo.testing.fixtures import run_for_each
 
 # The error of 2^14 Sobol contexts of a function of about one, by their dimension.
 _QUADRATURE_ERROR = {1: 2e-4, 2: 2e-3}

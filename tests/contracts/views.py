@@ -10,7 +10,7 @@ import torch
 from botorch.exceptions.errors import BotorchTensorDimensionError, UnsupportedError
 from torch import Tensor
 
-from botorch_drbo.testing.parametrize import run_for_each
+from botorch_drbo.testing.fixtures import run_for_each
 from tests.contracts.view_case import PosteriorViewCase, ViewUnderTest, weighted
 
 PARTS = [slice(0, 7), slice(50, None), slice(-9, -2), slice(0, 7, 2), slice(4, 4)]

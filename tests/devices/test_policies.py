@@ -7,7 +7,7 @@ import torch
 
 from botorch_drbo.policies import POLICIES
 from botorch_drbo.testing.acquisition import contexts, gp, made, rows
-from botorch_drbo.testing.recipes import small_problem
+from botorch_drbo.testing.fixtures import small_problem
 from tests.acquisition.test_contract import TestOurFunctions as Functions
 from tests.devices.places import on_each_place
 from tests.policies.test_contract import TAKEN, case
@@ -41,8 +41,19 @@ def check_reads(place, device, function, X):
     assert sum(device.reads.values()) <= sum(few.values()) + 2
 
 
+def pairs() -> list:
+    """Every pair; those in which no part occurs for the first time are slow."""
+    seen: set[str] = set()
+    found = []
+    for pair in TAKEN:
+        marks = pytest.mark.slow if seen.issuperset(pair) else ()
+        seen.update(pair)
+        found.append(pytest.param(*pair, marks=marks))
+    return found
+
+
 @on_each_place
-@pytest.mark.parametrize(("adversary", "policy"), TAKEN)
+@pytest.mark.parametrize(("adversary", "policy"), pairs())
 def test_a_policy_stays_on_its_device(adversary, policy, place):
     recipe = case(policy, POLICIES[policy]).against(adversary)
     X = torch.linspace(-0.9, 2.9, 5, dtype=torch.double).reshape(-1, 1, 1)

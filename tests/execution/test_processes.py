@@ -15,9 +15,8 @@ from pathlib import Path
 import pytest
 from botorch.exceptions.errors import InputDataError
 
-from botorch_drbo.execution.attempt import Raised, Returned, attempt
 from botorch_drbo.execution.engine import Engine
-from botorch_drbo.execution.processes import Processes
+from botorch_drbo.execution.processes import Processes, Raised, Returned, attempt
 
 POSIX = pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
 

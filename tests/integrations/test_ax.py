@@ -48,11 +48,17 @@ from botorch_drbo.space import (
     Space,
     Variable,
 )
+from botorch_drbo.testing.fixtures import PRIOR
 
 pytestmark = pytest.mark.filterwarnings("ignore::ax.exceptions.core.AxParameterWarning")
 logging.getLogger("ax").setLevel(logging.ERROR)
 
-SMALL = {"num_restarts": 1, "raw_samples": 16, "max_iterations": 5}
+SMALL = {
+    "num_restarts": 1,
+    "raw_samples": 16,
+    "max_iterations": 5,
+    "hyperparameters": PRIOR,
+}
 NEEDED = {
     "regret_balancing": {"reward_range": (-10.0, 10.0)},
     "drbo_mmd_minimax": {"num_contexts": 16},

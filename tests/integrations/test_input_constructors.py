@@ -42,7 +42,7 @@ from botorch_drbo.acquisition import (
 from botorch_drbo.ambiguity import TotalVariation
 from botorch_drbo.codec import encode
 from botorch_drbo.objectives import UncertaintyObjective
-from botorch_drbo.testing.models import ensemble
+from botorch_drbo.testing.fixtures import ensemble
 
 import_module("botorch_drbo.integrations.ax")  # it registers what Ax stores
 

@@ -36,11 +36,13 @@ from botorch_drbo import ContextSet, NamedOptimizer, RobustOptimizer
 from botorch_drbo.ambiguity import FullSimplex
 from botorch_drbo.integrations.optuna import Columns, RobustSampler, recommend, tell
 from botorch_drbo.space import Category, Continuous, Log, Ordinal, Space
+from botorch_drbo.testing.fixtures import PRIOR, SMALL
 from tests.products import FEW, each_recipe, one_model
 
 optuna.logging.set_verbosity(optuna.logging.ERROR)
 
-QUICK = {"num_restarts": 1, "raw_samples": 8, "max_iterations": 10}
+# Known hyper-parameters go to corners; `hyperparameters=None` fits them.
+QUICK = {"hyperparameters": PRIOR, **SMALL, "max_iterations": 10}
 CONTEXTS = {"c": FloatDistribution(0.0, 10.0)}
 SPACE: dict[str, BaseDistribution] = {
     "a": FloatDistribution(0.0, 1.0),
@@ -266,17 +268,18 @@ def test_a_late_outcome_by_the_number_of_its_trial(tmp_path: Path) -> None:
 
 
 def test_an_enqueued_decision_is_taken_and_counts() -> None:
-    study = study_with(sampler())
+    study = study_with(sampler(hyperparameters=None))
     study.enqueue_trial({"a": 0.5, "b": 0.0})
     assert rounds(study, 1) == [{"a": 0.5, "b": 0.0}]
-    without = study_with(sampler())
+    without = study_with(sampler(hyperparameters=None))
     assert rounds(study, 3) != rounds(without, 4)[1:]
 
 
 def test_the_seed_decides_and_nothing_else() -> None:
-    copy = pickle.loads(pickle.dumps(sampler()))
+    chosen = [sampler(hyperparameters=None, seed=seed) for seed in (0, 1)]
+    copy = pickle.loads(pickle.dumps(chosen[0]))
     first, same, other = (
-        rounds(study_with(chosen), 4) for chosen in (sampler(), copy, sampler(seed=1))
+        rounds(study_with(each), 4) for each in (chosen[0], copy, chosen[1])
     )
     assert first == same
     assert all(a != b for a, b in zip(first, other, strict=True))

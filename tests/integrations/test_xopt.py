@@ -18,8 +18,9 @@ from xopt.errors import VOCSError
 from botorch_drbo import ContextSet, RobustOptimizer
 from botorch_drbo.integrations.xopt import RobustGenerator
 from botorch_drbo.recipes import RECIPES
+from botorch_drbo.testing.fixtures import PRIOR, SMALL
 
-QUICK = {"num_restarts": 1, "raw_samples": 8, "max_iterations": 10}
+QUICK = {"hyperparameters": PRIOR, **SMALL, "max_iterations": 10}
 # Not in alphabetical order: Xopt's YAML forgets the order of its variables.
 VARIABLES: dict[str, Any] = {
     "zeta": [0.0, 1.0],

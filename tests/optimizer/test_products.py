@@ -13,7 +13,7 @@ from botorch_drbo import RobustOptimizer
 from botorch_drbo.adversaries.wasserstein import WassersteinBall
 from botorch_drbo.policies.sampled import Thompson
 from botorch_drbo.recipes import RobustRecipe, make_recipe
-from botorch_drbo.testing.recipes import PRIOR, SMALL
+from botorch_drbo.testing.fixtures import PRIOR, SMALL
 
 UNIT = torch.tensor([[0.0], [1.0]], dtype=torch.double)
 OPTIONS: dict[str, Any] = {

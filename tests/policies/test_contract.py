@@ -14,7 +14,7 @@ from botorch_drbo.policies import POLICIES, Policy
 from botorch_drbo.policies.sampled import Thompson
 from botorch_drbo.recipes import make_recipe
 from botorch_drbo.testing import PolicyCase, PolicyContract
-from botorch_drbo.testing.recipes import smaller
+from botorch_drbo.testing.policies import smaller
 
 # Policies that do not take any adversary: those that they do take.
 TAKEN_BY = {

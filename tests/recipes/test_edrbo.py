@@ -18,7 +18,7 @@ from botorch_drbo.posterior.ensemble import ModelEnsemble
 from botorch_drbo.problem import History, SearchSpace
 from botorch_drbo.recipes import RobustRecipe, make_recipe
 from botorch_drbo.surrogate import EnsembleOf, HyperparameterDraws
-from botorch_drbo.testing.recipes import PRIOR, SMALL, small_problem
+from botorch_drbo.testing.fixtures import PRIOR, SMALL, small_problem
 from tests.contracts.view_case import joined
 from tests.models import uniform
 

@@ -20,7 +20,7 @@ from botorch_drbo.recipes import (
     recipe_from_dict,
 )
 from botorch_drbo.schedules import InverseSquareRoot, SpreadRadius
-from botorch_drbo.testing.recipes import PRIOR, nothing_fitted
+from botorch_drbo.testing.fixtures import PRIOR, nothing_fitted
 from tests.products import FEW, each_recipe, robust_set
 
 UNIT = torch.tensor([[0.0], [1.0]], dtype=torch.double)

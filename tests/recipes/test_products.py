@@ -18,7 +18,7 @@ from botorch_drbo.recipes import RECIPES, RobustRecipe, make_recipe
 from botorch_drbo.recipes.model_based import ModelBasedRecipe
 from botorch_drbo.recipes.table import TABLE
 from botorch_drbo.schedules import InverseSquareRoot
-from botorch_drbo.testing.recipes import PRIOR, SMALL, small_problem
+from botorch_drbo.testing.fixtures import PRIOR, SMALL, small_problem
 from tests.products import product
 
 

@@ -29,7 +29,7 @@ from botorch_drbo.recommendation import Recommendation
 from botorch_drbo.schedules import InverseSquareRoot, MMDRadius, SpreadRadius
 from botorch_drbo.surrogate import FixedHyperparameters
 from botorch_drbo.surrogate.by_name import DEFAULT_SURROGATE
-from botorch_drbo.testing.recipes import nothing_fitted
+from botorch_drbo.testing.fixtures import nothing_fitted
 from tests.products import FEW
 
 BUDGET = {"num_restarts": 2, "raw_samples": 32, "max_iterations": 6}

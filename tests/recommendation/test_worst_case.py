@@ -45,7 +45,7 @@ from botorch_drbo.recommendation.worst_case import (
 )
 from botorch_drbo.surrogate import FixedHyperparameters
 from botorch_drbo.test_functions import make_test_function
-from botorch_drbo.testing.recipes import nothing_fitted
+from botorch_drbo.testing.fixtures import nothing_fitted
 from tests.models import UNIT
 
 # Short lengthscales in the context: valleys that no context seen lies in.
