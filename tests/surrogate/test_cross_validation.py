@@ -9,7 +9,7 @@ import pytest
 import torch
 from botorch.models import SingleTaskGP
 from botorch.models.model import Model
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.stats import norm
@@ -125,6 +125,7 @@ def relabelled(data: ModelData, orders: list[list[int]]) -> ModelData:
     return replace(data, inputs=inputs)
 
 
+@settings(max_examples=40)
 @given(spaces_of_categories(), st.data())
 def test_the_order_in_which_levels_are_listed_does_not_matter(
     data: ModelData, draws: st.DataObject
