@@ -121,14 +121,6 @@ class NamedObjective:
         return NoAmbiguity() if self.words == "mean" else FullSimplex()
 
     @property
-    def where(self) -> str:
-        """Over which of the contexts the outcome counts, in words."""
-        if self._worst is not None:
-            return f"the {self.words} of the listed contexts"
-        alone = self.words in ("minimum", "maximum")
-        return f"{'the worst' if alone else 'all'} of the listed contexts"
-
-    @property
     def of_expected(self) -> str:
         """What stands behind an expected outcome over the contexts that count."""
         if self._share is not None:
@@ -136,6 +128,14 @@ class NamedObjective:
         if self._worst is not None:
             return f" over the {self.words} of the contexts"
         return "" if self.words == "mean" else " in the worst context"
+
+    @property
+    def where(self) -> str:
+        """Over which of the contexts the outcome counts, in words."""
+        if self._worst is not None:
+            return f"the {self.words} of the listed contexts"
+        alone = self.words in ("minimum", "maximum")
+        return f"{'the worst' if alone else 'all'} of the listed contexts"
 
     def __call__(self, ambiguity_set: AmbiguitySet) -> Objective:
         r"""The objective of scores.
