@@ -117,6 +117,9 @@ def test_where_it_fails_is_said_by_name() -> None:
     assert f"on {len(missed)} of 5: {missed[0]} (" in title
     assert all(f"{name} (" in title for name in missed)
     assert title.count("substrate") == len(missed)
+    low = found["mean"] - norm.ppf(0.95) * best.promise.widening * found["sd"]
+    unsure = ((low < threshold) & (found["mean"] >= threshold)).sum()
+    assert unsure == 3 and "On 3 more it may miss it" in title
     (line,) = (a for a in dots.lines if len(set(a.get_xdata())) == 1)
     assert line.get_xdata()[0] == pytest.approx(threshold)
     dots, _ = plot_scope(opt, best, threshold=-100.0)

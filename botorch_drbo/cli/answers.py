@@ -136,6 +136,7 @@ def of_comparison(found: Comparison, space: Space) -> dict[str, Json]:
         row.update(as_values(words, space.decisions))
     return {
         "level": found.level,
+        "judged_by": found.judged_by,
         "radii": dict(zip(found.methods, found.radii, strict=True)),
         "rows": list(rows),
         "advice": found.advice,

@@ -19,7 +19,7 @@ from botorch.exceptions.errors import InputDataError
 
 from botorch_drbo.cli.columns import as_decimal, as_number, parse_limits, parse_variable
 from botorch_drbo.cli.csv_file import CsvFile, lines_of
-from botorch_drbo.cli.options import STATUS, UNIFORM, WEIGHT
+from botorch_drbo.cli.options import STATUS, UNIFORM
 from botorch_drbo.cli.problem import Toml, as_comment, as_key, as_toml, check_column
 from botorch_drbo.recommendation.moved_contexts import moved_contexts, moved_words
 from botorch_drbo.space import (
@@ -31,7 +31,7 @@ from botorch_drbo.space import (
     Space,
     Variable,
 )
-from botorch_drbo.space.table import to_tensor
+from botorch_drbo.space.table import to_tensor, weight_column
 
 _LOW_IS_GOOD = ("cost", "costs", "loss", "error", "waste", "emissions", "regret")
 _OUTCOMES = (
@@ -178,7 +178,8 @@ def written(
     """The text of a ``problem.toml`` for a file, what is guessed with a comment."""
     listed = _listed(scope)
     if contexts is None and listed is not None:
-        contexts = [name for name in listed.header if name != WEIGHT]
+        weights = weight_column(listed.header, ())
+        contexts = [name for name in listed.header if name != weights]
     said_outcome = outcome is not None
     outcome = outcome or _ask_outcome(file)
     check_column(outcome, file)

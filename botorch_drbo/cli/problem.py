@@ -35,7 +35,6 @@ from botorch_drbo.cli.options import (
     NAME,
     STATUS,
     UNIFORM,
-    WEIGHT,
     Options,
     PlateOptions,
 )
@@ -52,7 +51,7 @@ from botorch_drbo.space import (
     Space,
     Variable,
 )
-from botorch_drbo.space.table import to_tensor
+from botorch_drbo.space.table import to_tensor, weight_column
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -479,7 +478,7 @@ class Problem:
                 f"{path} has no rows. List the contexts that may come, or that are "
                 "to be served."
             )
-        weights = WEIGHT if WEIGHT in file.header else None
+        weights = weight_column(file.header, self.space.contexts)
         numbers = {} if weights is None else {weights: None}
         with lines_of(path):
             table = file.frame({**self.space.contexts, **numbers})

@@ -121,6 +121,15 @@ class NamedObjective:
         return NoAmbiguity() if self.words == "mean" else FullSimplex()
 
     @property
+    def of_expected(self) -> str:
+        """What stands behind an expected outcome over the contexts that count."""
+        if self._share is not None:
+            return f", not the {self.words}"
+        if self._worst is not None:
+            return f" over the {self.words} of the contexts"
+        return "" if self.words == "mean" else " in the worst context"
+
+    @property
     def where(self) -> str:
         """Over which of the contexts the outcome counts, in words."""
         if self._worst is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
 import torch
@@ -118,9 +119,13 @@ def compared(
             for words in [_worst_words(ball, state)]
         }
         worlds = (*fixed, *worst)
+        objective = own.options.get("objective")
         where = [
-            [*fixed.values(), *(row[i] for row in worst.values())]
-            for i in range(len(recipes))
+            [
+                _that_count(objective, contexts, state, x)
+                for contexts in (*fixed.values(), *(row[i] for row in worst.values()))
+            ]
+            for i, x in enumerate(decisions)
         ]
         sums = _all_sums(state, decisions, where)
         surrogate = own.judge.judging_surrogate()
@@ -145,6 +150,7 @@ def compared(
         level=level,
         num_outcomes=history.t,
         outcome=configuration.outcome.name,
+        judged_by=_judged_by(objective, configuration.outcome.name),
         trust=trust,
     )
 
@@ -187,14 +193,39 @@ def _all_sums(
 
 def _worst(ball: WassersteinBall, state: FittedRound, x: Tensor) -> ContextSet:
     """The worst distribution in a ball for a decision, by the posterior mean."""
-
-    def mean(contexts: Tensor) -> Tensor:
-        Z = torch.cat([x.expand(len(contexts), -1), contexts], dim=-1)
-        return joint_moments(state.model, Z)[0]
-
     problem = ball.worst_case_problem(state)
-    contexts, robust = worst_case(problem, mean, seed=state.seed)
-    weights = robust.weights.clamp_min(0.0)
+    contexts, robust = worst_case(problem, partial(_mean, state, x), seed=state.seed)
+    return _kept(contexts, robust.weights)
+
+
+def _that_count(
+    objective: object, contexts: ContextSet, state: FittedRound, x: Tensor
+) -> ContextSet:
+    """The contexts over which an objective averages, by the posterior mean."""
+    ball = objective.ambiguity_set if isinstance(objective, NamedObjective) else None
+    if ball is None:
+        return contexts
+    mean = _mean(state, x, contexts.points)
+    return _kept(contexts, ball.worst_case(mean, contexts.weights).weights)
+
+
+def _judged_by(objective: object, outcome: str) -> str:
+    """What the values are, and what they are not though the run maximises it."""
+    if objective is None:
+        return f"expected {outcome}"
+    if not isinstance(objective, NamedObjective):
+        return f"expected {outcome}, not the run's own objective"
+    return f"expected {outcome}{objective.of_expected}"
+
+
+def _mean(state: FittedRound, x: Tensor, contexts: Tensor) -> Tensor:
+    Z = torch.cat([x.expand(len(contexts), -1), contexts], dim=-1)
+    return joint_moments(state.model, Z)[0]
+
+
+def _kept(contexts: ContextSet, weights: Tensor) -> ContextSet:
+    """Those of positive weight."""
+    weights = weights.clamp_min(0.0)
     kept = weights > 0
     return ContextSet(contexts.points[kept], weights[kept] / weights.sum())
 

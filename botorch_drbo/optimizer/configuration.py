@@ -22,7 +22,7 @@ from botorch_drbo.recipes.options import NO_FUNCTIONS, OwnFunctions
 from botorch_drbo.recipes.registry import check_can_be_saved
 from botorch_drbo.recommendation.price import check_give_up_unit
 from botorch_drbo.space import Space
-from botorch_drbo.space.table import to_tensor, with_weights
+from botorch_drbo.space.table import to_tensor, weight_column, with_weights
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -32,8 +32,6 @@ _PLAIN = ("seed", "maximize", "num_initial", "initial_design", "perturbation")
 INITIAL_DESIGNS = ("sobol", "sobol_joint")
 UNIFORM = "uniform"
 """A scope: each combination of the levels of the contexts, with one weight."""
-WEIGHT = "weight"
-"""The column of a scope that says how much a context counts."""
 Scope: TypeAlias = "ContextSet | pd.DataFrame | Mapping[str, Any] | Tensor | str"
 """The contexts that a decision must serve: a set, a table, or ``"uniform"``."""
 
@@ -219,12 +217,10 @@ def read_scope(given: Scope, space: SearchSpace, named: Space | None) -> Context
             f"{type(given).__name__}. Tables are for a NamedOptimizer."
         )
     weights = None
-    if (
-        not isinstance(given, Tensor)
-        and WEIGHT in given
-        and WEIGHT not in named.contexts
-    ):
-        given, weights = with_weights(given, WEIGHT, "scope")
+    labelled = isinstance(given, Mapping) or hasattr(given, "columns")
+    column = weight_column(given if labelled else (), named.contexts)
+    if column is not None:
+        given, weights = with_weights(given, column, "scope")
     points = to_tensor(given, named.contexts, "scope")
     if not len(points):
         raise InputDataError(

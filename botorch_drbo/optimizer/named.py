@@ -267,7 +267,8 @@ class NamedOptimizer(
             if journal is not None:
                 raise InputDataError(
                     "Got `journal` and `group`: a journal is of one run, and each "
-                    "group is one. Leave one out."
+                    "group is one. Leave `journal` out; or `group`, and make an "
+                    "optimizer with a journal of its own of the rows of each group."
                 )
             make = partial(
                 cls.from_dataframe,

@@ -222,14 +222,20 @@ def _check_failed(
 def _check_contexts(df: pd.DataFrame, space: Space, kept: Sequence[int]) -> None:
     """A row has all of its contexts, or none of them and no outcome."""
     filled = _filled(df, [*space.contexts, space.outcome])
+    places = []
     for i in kept:
         empty = [name for name in space.contexts if not filled[name][i]]
         if empty and (filled[space.outcome][i] or len(empty) < len(space.contexts)):
-            raise InputDataError(
-                f"{cell('df', row_names(df), i, empty[0])} is empty, but the row has "
-                "other contexts or an outcome. Fill it in; only a row whose context is "
-                "not known at all may leave its contexts and its outcome empty."
-            )
+            places.append(cell("df", row_names(df), i, empty[0]))
+    if places:
+        also = ""
+        if more := len(places) - 1:
+            also = f" So is a cell of {more} more row{'s' * (more > 1)}."
+        raise InputDataError(
+            f"{places[0]} is empty, but the row has other contexts or an outcome. Fill "
+            "it in, or leave out the row; only a row whose context is not known at all "
+            f"may leave its contexts and its outcome empty.{also}"
+        )
 
 
 def _kinds(

@@ -389,14 +389,15 @@ _STEP, _WIDTH = 0.12, 0.6
 def plot_compare(
     comparison: Comparison, ax: Axes | None = None, *, ylabel: str | None = None
 ) -> Axes:
-    r"""Draw the expected outcome of each method under each distribution.
+    r"""Draw the values of each method's decision under each distribution.
 
     With its interval; a thin line joins what one method loses from one to the next.
 
     Args:
         comparison: From ``RobustOptimizer.compare`` or ``NamedOptimizer.compare``.
         ax: Where to draw; a new figure if None.
-        ylabel: The label of the vertical axis, with its unit; None for the outcome.
+        ylabel: The label of the vertical axis, with its unit; None for what the
+            values are.
 
     Returns:
         The axes.
@@ -438,6 +439,6 @@ def plot_compare(
         )
     name_ticks(ax, worlds, comparison.worlds)
     ax.set_xlim(-1.0, float(len(worlds)))
-    ax.set_ylabel(f"expected {comparison.outcome}" if ylabel is None else ylabel)
+    ax.set_ylabel(comparison.judged_by if ylabel is None else ylabel)
     ax.legend(title=f"{comparison.level:.0%} intervals")
     return ax

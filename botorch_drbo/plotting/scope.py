@@ -141,18 +141,26 @@ class Scope:
 
     def words(self) -> str:
         """On which contexts the decision misses what should be reached."""
-        gaps = self.mean - self.threshold
-        missed = ((gaps < 0.0) if self.maximize else (gaps > 0.0)).nonzero().flatten()
+        sign = 1.0 if self.maximize else -1.0
+        misses = sign * (self.mean - self.threshold) < 0.0
+        bad_end = self.lower if self.maximize else self.upper
+        unsure = int((~misses & (sign * (bad_end - self.threshold) < 0.0)).sum())
+        missed = misses.nonzero().flatten()
         n, what = len(self.contexts), f"{shown(self.threshold)} ({self.source})"
+        perhaps = ""
+        if unsure:
+            perhaps = f" On {unsure} more it may miss it: its intervals reach there."
         if not len(missed):
-            return f"The decision is expected to reach {what} on all {n}."
+            return f"The decision is expected to reach {what} on all {n}." + (
+                perhaps.replace(" more", "")
+            )
         worst_first = missed.flip(0).tolist()
         each = [
             f"{self.contexts[i]} ({shown(self.mean[i].item())})" for i in worst_first
         ]
         return (
             f"The decision is expected to miss {what} on {len(missed)} of {n}: "
-            f"{'; '.join(each)}."
+            f"{'; '.join(each)}.{perhaps}"
         )
 
 

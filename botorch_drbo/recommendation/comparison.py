@@ -28,8 +28,11 @@ class Comparison:
 
     All values are expectations over contexts under the model's *joint* posterior, mixed
     over the members of an ensemble, and widened if cross-validation shows that the
-    model is overconfident: see ``posterior_of_expectation``. ``print`` shows the table
-    and the advice.
+    model is overconfident: see ``posterior_of_expectation``. If the run maximises the
+    worst fifth, say, or the minimum, they are those over the contexts that are worst
+    for the decision by the model's mean; of a share above a threshold, and of an
+    objective that is a function, they remain expectations, see ``judged_by``. ``print``
+    shows the table and the advice.
 
     Attributes:
         methods: Their names, ``m``; the others are compared with the first.
@@ -49,6 +52,7 @@ class Comparison:
         level: Of the intervals.
         num_outcomes: The number of outcomes to which the model was fitted.
         outcome: The name of the outcome.
+        judged_by: What the values are, in words.
         trust: How the intervals were computed, in words.
     """
 
@@ -63,6 +67,7 @@ class Comparison:
     level: float
     num_outcomes: int
     outcome: str
+    judged_by: str
     trust: str
 
     @property
@@ -167,7 +172,7 @@ class Comparison:
         low, high = self.values.quantile(rest), self.values.quantile(1.0 - rest)
         width = max(len(world) for world in self.worlds) + 2
         lines = [
-            f"expected {self.outcome} ({self.level:.0%} intervals {self.trust}, "
+            f"{self.judged_by} ({self.level:.0%} intervals {self.trust}, "
             f"{self.num_outcomes} outcomes)"
         ]
         for i, method in enumerate(self.methods):

@@ -215,10 +215,15 @@ class Price(Generic[_Row]):
         worst = self.best_worst_case if self.of_share else -self.best_worst_case
         return replace(self, best_expected=-self.best_expected, best_worst_case=worst)
 
+    @property
+    def is_nothing(self) -> bool:
+        """Whether no more is paid than rounding."""
+        return self.paid <= 1e-9 * self.gain
+
     def words(self, best: str, level: float) -> list[str]:
         """Price and purchase in two lines."""
         share = f", {100 * self.paid / self.gain:.2g}%" if self.gain > 0.0 else ""
-        if self.paid <= 1e-9 * self.gain:
+        if self.is_nothing:
             return [
                 f"nothing given up (at most {shown(self.limit)}): it is the decision "
                 "with the best expectation"

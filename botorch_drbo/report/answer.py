@@ -39,13 +39,21 @@ _WORDS = ((0.8, "good"), (0.5, "fair"), (0.3, "weak"), (-float("inf"), "poor"))
 
 
 def grade(check: ModelCheck) -> str:
-    """One sentence: good, fair, weak or poor, and the share that is explained."""
+    """One sentence: good, fair, weak or poor, and the share that is explained.
+
+    The words of both ends of its interval are said too: of few rows they differ.
+    """
     t, share = len(check.outcomes), check.explained
     if t < FEW_OUTCOMES:
         return f"The model {know_nothing(t)}."
     if share != share:
         return "All outcomes are equal: the model has nothing to explain."
-    word = next(word for least, word in _WORDS if share >= least)
+    low, word, high = (
+        next(word for least, word in _WORDS if end >= least)
+        for end in (check.explained_interval[0], share, check.explained_interval[1])
+    )
+    others = " or ".join(end for end in dict.fromkeys((low, high)) if end != word)
+    word += f", perhaps {others}" if others else ""
     explained = check.share_of("the differences between outcomes that it has not seen")
     return f"The model is {word}: it {explained}."
 
@@ -308,7 +316,13 @@ def _insured(best: NamedRecommendation) -> list[str]:
         )
     elif best.direction:
         texts.append(f"In the worst case the contexts are {best.direction}.")
-    if (price := best.price) is not None:
+    price = best.price
+    if price is not None and price.is_nothing:
+        texts.append(
+            f"The decision has the best expected {outcome}: it gives up nothing of it "
+            f"(at most {shown(price.limit)})."
+        )
+    elif price is not None:
         instead = row_words(price.best.to_dict("records")[0])
         texts.append(
             f"The decision gives up {shown(price.paid)} of the expected {outcome} "
@@ -324,6 +338,13 @@ def price_section(found: Findings) -> Markup:
     curve = found.curve
     if curve is None:
         raise RuntimeError("A page without a danger or a price has no such section.")
+    if curve.knee is None:
+        return tag(
+            "p",
+            f"There is nothing to buy: no decision was found whose worst-case "
+            f"{curve.outcome} is better than that of the best expectation, "
+            f"{shown(curve.worst_cases[0].item())}.",
+        )
     share = 1.0 / curve.gain if curve.gain > 0.0 else 0.0
     words = f"The worst-case {curve.outcome} by what of the expectation is given up."
     rows = dict.fromkeys(  # often one decision is the answer to several limits

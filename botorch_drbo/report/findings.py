@@ -48,7 +48,9 @@ def movement(
     if isinstance(given, Mapping):
         widths = in_widths(given, space)
     elif given == "sd":
-        return lambda size: f"{size:.3g} standard deviations" if size else "nothing"
+        return lambda size: (
+            f"{size:.3g} standard deviation{'s' * (size != 1.0)}" if size else "nothing"
+        )
     elif isinstance(own, WassersteinBall):
         widths = torch.ones(space.d_c, dtype=torch.double)
     else:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -126,6 +126,22 @@ def to_outcomes(y: Any, outcome: str, name: str = "y") -> Tensor | None:
         y = y[outcome]
     rows = row_names(y)
     return finite_numbers(_as_list(y), lambda i: cell(name, rows, i, outcome))
+
+
+def weight_column(names: Iterable[object], contexts: Collection[str]) -> str | None:
+    """The column called ``weight``, in any case, that is no context; None without."""
+    found = [
+        name
+        for name in names
+        if isinstance(name, str)
+        and name.strip().lower() == "weight"
+        and name not in contexts
+    ]
+    if len(found) > 1:
+        raise InputDataError(
+            f"Both {found[0]!r} and {found[1]!r} are columns of weights. Leave one."
+        )
+    return found[0] if found else None
 
 
 def with_weights(table: Any, column: str, name: str) -> tuple[Any, Tensor]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, final
 
 import torch
 from botorch.exceptions.errors import InputDataError
+from botorch.exceptions.warnings import InputDataWarning
 from torch import Tensor
 
 from botorch_drbo._validation import did_you_mean, is_finite_number, rounding
@@ -402,6 +404,15 @@ def feature_rows(
             raise InputDataError(
                 f"`features` has no row for {missing}: every level needs its numbers. "
                 f"Its rows are {list(given)[:20]}."
+            )
+        others = [level for level in given if level not in choices]
+        if others:
+            warnings.warn(
+                f"`features` has rows for {others[:10]}, {len(others)} in all, which "
+                f"are not among the levels {list(choices)[:10]}: they are ignored. "
+                "List them as levels to have them learnt of and suggested.",
+                InputDataWarning,
+                stacklevel=4,
             )
         given = [given[level] for level in choices]
         if isinstance(given[0], Mapping):

@@ -8,7 +8,6 @@ from copy import deepcopy
 from dataclasses import dataclass
 from typing import cast, final
 
-import numpy as np
 import torch
 from botorch.cross_validation import loo_cv
 from botorch.exceptions.errors import UnsupportedError
@@ -157,30 +156,54 @@ _MOST_LEFT_OUT = 10  # folds of levels
 
 
 def folds_of_levels(data: ModelData, column: int) -> Tensor | None:
-    """All rows of a level in one fold; None of fewer than three levels.
+    """All rows of a level in one fold; None of two levels, or of very many rows.
 
     Each level alone, or of more than ten some together.
     """
     levels, rank = data.inputs[:, column].cpu().unique(return_inverse=True)
-    return rank % min(len(levels), _MOST_LEFT_OUT) if len(levels) > 2 else None
+    if len(levels) <= 2 or len(rank) > MANY_ROWS:
+        return None
+    places = _places(data)
+    first = torch.stack([places[rank == k].amin() for k in range(len(levels))])
+    return first.argsort().argsort()[rank] % min(len(levels), _MOST_LEFT_OUT)
 
 
 def folds(data: ModelData) -> Tensor:
-    """Deal rows to five folds, whatever their order.
+    """Deal rows to five folds, whatever their order and that of a category's levels.
 
-    The rows are sorted by their inputs, and by their outcomes where these are equal.
-    Then they are dealt in a shuffled order, always the same for so many rows: in the
-    sorted order all rows of one level of a regular grid could be in one fold.
+    The rows are sorted, and dealt in a shuffled order, always the same for so many
+    rows: in the sorted order all rows of one level of a regular grid could be in one
+    fold.
     """
-    columns = [data.inputs, data.outcomes]
-    columns += [] if data.Yvar is None else [data.Yvar]
-    rows = torch.cat(columns, -1).double().cpu().numpy()
-    order = np.lexsort(rows.T[::-1])  # by the first column first
-    t = len(rows)
+    t = len(data.inputs)
     shuffled = torch.randperm(t, generator=torch.Generator().manual_seed(_SHUFFLE))
-    fold = torch.empty(t, dtype=torch.long)
-    fold[torch.from_numpy(order)] = shuffled % NUM_FOLDS
-    return fold
+    return (shuffled % NUM_FOLDS)[_places(data)]
+
+
+def _places(data: ModelData) -> Tensor:
+    """The place of each row, ``t``, sorted by numbers, outcomes, and company.
+
+    A level has no number of its own: it is known by the rows that have it. Rows that
+    nothing tells apart stay in their order.
+    """
+    numbers = [j for j in range(data.inputs.shape[-1]) if j not in data.categories]
+    columns = [data.inputs[:, numbers], data.outcomes]
+    columns += [] if data.Yvar is None else [data.Yvar]
+    ranks, before = _ranks(torch.cat(columns, -1).double().cpu()), 0
+    levels = data.inputs[:, list(data.categories)].cpu().mT  # v x t
+    same = levels.unsqueeze(-1) == levels.unsqueeze(-2)  # v x t x t
+    # Equal ranks are split as long as the levels of their rows have different rows:
+    # colour refinement of graphs.
+    while data.categories and before < len(ranks.unique()) < len(ranks):
+        before = len(ranks.unique())
+        company = torch.where(same, ranks, -1).sort(-1).values
+        ranks = _ranks(torch.cat([ranks[:, None], *company], -1))
+    return ranks.argsort(stable=True).argsort()
+
+
+def _ranks(rows: Tensor) -> Tensor:
+    """The place of each row among the different ones, by the first column first."""
+    return rows.unique(dim=0, return_inverse=True)[1]
 
 
 def _predicted(model: Model, data: ModelData) -> GaussianMixture:

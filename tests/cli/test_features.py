@@ -76,6 +76,19 @@ def test_an_option_is_its_key(
     assert by_word == by_key != without
 
 
+def test_rows_of_levels_that_are_not_listed_are_said(
+    run: Callable[..., tuple[int, str, str]],
+) -> None:
+    """L6 stands in the file of features, and not among the levels that were typed."""
+    columns = [
+        f"ligand={','.join(LIGANDS[:5])}" if word == "ligand" else word
+        for word in COLUMNS
+    ]
+    code, _, error = run("check", *columns, *FEATURES)
+    assert code == 0
+    assert "`features` has rows for ['L6'], 1 in all" in " ".join(error.split())
+
+
 @pytest.mark.parametrize(
     ("table", "message"),
     [

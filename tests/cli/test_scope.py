@@ -51,7 +51,7 @@ def rows(path: Path) -> list[dict[str, str]]:
 
 @pytest.mark.parametrize("scope", ["uniform", "list.csv"])
 def test_a_recommendation_serves_the_scope(data: Path, scope: str) -> None:
-    Path("list.csv").write_text("substrate,weight\nb,1\nd,3\n")
+    Path("list.csv").write_text("substrate,Weight\nb,1\nd,3\n")
     code, shown, error = call("recommend", data, *COLUMNS, "--scope", scope, "--json")
     assert code == 0, error
     opt = NamedOptimizer.from_dataframe(

@@ -26,6 +26,7 @@ from botorch_drbo import (
     Space,
 )
 from botorch_drbo.optimizer import comparison
+from botorch_drbo.plotting import plot_compare
 from botorch_drbo.posterior.mixture import GaussianMixture
 from botorch_drbo.recipes import make_recipe
 from botorch_drbo.recommendation.comparison import TODAY, Comparison
@@ -123,6 +124,32 @@ def test_every_number_is_that_of_samples_of_the_posterior() -> None:
     assert table["stock"].tolist()[::3] == found.decisions[:, 0].tolist()
 
 
+@pytest.mark.parametrize(
+    ("words", "num", "head"),
+    [
+        ("mean", 15, "expected profit ("),
+        ("worst fifth", 3, "expected profit over the worst fifth of the contexts ("),
+        ("minimum", 1, "expected profit in the worst context ("),
+        ("share above 60", 15, "expected profit, not the share above 60 ("),
+    ],
+)
+def test_methods_are_judged_by_the_objective_of_the_run(
+    words: str, num: int, head: str
+) -> None:
+    """By the mean over the worst contexts of each decision, in each world."""
+    opt = optimizer(num=15, objective=words)
+    found = opt.compare(["erbo", "wdrbo_exact"], shifts=COLD)
+    seen = opt.tensors.history.C
+    colder = seen - torch.tensor([6.0, 0.0]).double()
+    for i, x in enumerate(found.decisions):
+        for j, contexts in enumerate((seen, colder)):
+            means, _ = opt.tensors.predict(x.expand(len(seen), -1), contexts)
+            worst = means.sort().values[:num]
+            assert found.values.mean[i, j].item() == pytest.approx(worst.mean().item())
+    assert str(found).startswith(head)
+    assert plot_compare(found).get_ylabel() == head.removesuffix(" (")
+
+
 def test_each_method_recommends_what_it_recommends_alone() -> None:
     opt = optimizer(radius={"temp": 4}, name="wdrbo_exact")
     found = opt.compare(["erbo", "wdrbo_exact", "gp_ucb"], radii=[{"temp": 4}])
@@ -159,6 +186,7 @@ def test_the_rounding_of_equal_decisions_is_not_shown() -> None:
         level=0.9,
         num_outcomes=9,
         outcome="profit",
+        judged_by="expected profit",
         trust="by the model",
     )
     assert "; +0 ± 0 against erbo, better with probability 0.50" in str(found)
@@ -457,6 +485,7 @@ def by_hand(
         level=0.9,
         num_outcomes=20,
         outcome="profit",
+        judged_by="expected profit",
         trust="by the model",
     )
 

@@ -289,3 +289,7 @@ def test_a_table_is_refused_with_the_row_and_the_column(
     assert not path.exists()
     with pytest.raises(InputDataError, match="no column `cost`"):
         from_table(df, outcome="cost")
+    df = table()
+    df.loc[["mon", "tue"], "weather"] = None
+    with pytest.raises(InputDataError, match=r"row mon, .*So is a cell of 1 more row"):
+        from_table(df)

@@ -77,7 +77,7 @@ SCOPES: list[tuple[Scope, dict[str, float]]] = [
     ("uniform", EQUAL),
     (pd.DataFrame({"substrate": SUBSTRATES}), EQUAL),
     (pd.DataFrame({"substrate": ["b", "d"], "weight": [1, 4]}), SHARES),
-    ({"substrate": ["d", "b"], "weight": [8.0, 2.0]}, SHARES),
+    ({"substrate": ["d", "b"], " Weight": [8.0, 2.0]}, SHARES),
     (SPACE.context_set({"substrate": ["b", "d"]}, [0.2, 0.8]), SHARES),
     (torch.tensor([[1.0], [3.0]]).double(), {"b": 0.5, "d": 0.5}),
 ]
@@ -146,6 +146,7 @@ BAD: list[tuple[Scope, str]] = [
     (pd.DataFrame({"substrate": []}), "`scope` has no rows"),
     (pd.DataFrame({"substrat": ["a"]}), "`scope` has no column `substrate`"),
     ({"substrate": ["a", "b"], "weight": [0, 0]}, "`scope`.*not all zero"),
+    ({"substrate": ["a"], "weight": [1], "Weight": [1]}, "'weight' and 'Weight'.*one"),
     ({"substrate": ["a", "b"], "weight": [2, -1]}, "`scope`.*must not be negative"),
     ({"substrate": ["a", "b"], "weight": [1, None]}, "`scope`, row 1, column `weight`"),
     ("even", "the one word for a scope is 'uniform'"),

@@ -24,6 +24,7 @@ from botorch_drbo import (
 )
 from botorch_drbo.recommendation import ModelCheck
 from botorch_drbo.recommendation.promise import shown
+from botorch_drbo.report.answer import grade
 from botorch_drbo.surrogate import FixedHyperparameters
 from botorch_drbo.surrogate.cross_validation import overconfidence
 from tests.models import UNIT, ensemble, uniform
@@ -384,6 +385,22 @@ def test_a_share_is_at_most_all_and_less_than_nothing_is_none() -> None:
     assert "explains 0% of what it has not seen (90%: 0% to " in wrong.words()
     equal = made(torch.ones(20).double(), torch.ones(20).double(), 5)
     assert all(math.isnan(end) for end in equal.explained_interval)
+
+
+@pytest.mark.parametrize(
+    ("size", "t", "words"),
+    [
+        (0.01, 20, "is good: it"),
+        (0.6, 20, "is fair, perhaps weak or good: it"),
+        (0.6, 400, "is fair: it"),
+        (3.0, 20, "is poor: it"),
+    ],
+)
+def test_a_grade_has_the_words_of_both_ends(size: float, t: int, words: str) -> None:
+    """The errors are alternately small and large, of outcomes of deviation one."""
+    outcomes = torch.tensor([1.0, -1.0] * (t // 2)).double()
+    errors = size * torch.tensor([0.5, 0.5, 1.32, 1.32] * (t // 4)).double()
+    assert f"The model {words}" in grade(made(errors, outcomes, 5))
 
 
 def test_a_model_of_pure_noise_is_not_said_to_explain_it() -> None:

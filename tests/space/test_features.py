@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 import torch
 from botorch.exceptions.errors import InputDataError
+from botorch.exceptions.warnings import InputDataWarning
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -27,7 +28,6 @@ FEW: dict[str, Any] = {"surrogate": "botorch", "num_restarts": 2, "raw_samples":
     [
         FRAME,
         FRAME.iloc[::-1],
-        pd.concat([FRAME, FRAME.iloc[:1].rename(index={"A": "Z"})]),
         dict(zip(LEVELS, NUMBERS, strict=True)),
         {
             k: {"size": a, "weight": b}
@@ -39,6 +39,13 @@ FEW: dict[str, Any] = {"surrogate": "botorch", "num_restarts": 2, "raw_samples":
 )
 def test_every_form_is_the_same_table(given: Any) -> None:
     assert Category(LEVELS, features=given).features == tuple(map(tuple, NUMBERS))
+
+
+def test_rows_of_other_levels_are_ignored_and_said() -> None:
+    more = pd.concat([FRAME, FRAME.iloc[:1].rename(index={"A": "Z"})])
+    with pytest.warns(InputDataWarning, match=r"rows for \['Z'\].*are ignored"):
+        found = Category(LEVELS, features=more)
+    assert found == Category(LEVELS, features=FRAME)
 
 
 @given(st.integers(2, 8), st.integers(1, 12), st.floats(1e-3, 1e3), st.integers(0, 99))

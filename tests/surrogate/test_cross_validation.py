@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import numpy as np
 import pytest
 import torch
 from botorch.models import SingleTaskGP
 from botorch.models.model import Model
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 from scipy.stats import norm
 from torch import Tensor
 
@@ -20,6 +26,7 @@ from botorch_drbo.surrogate.by_name import GivenModel
 from botorch_drbo.surrogate.cross_validation import (
     cross_validated,
     folds,
+    folds_of_levels,
     leave_one_out,
     overconfidence,
 )
@@ -89,6 +96,84 @@ def test_equal_inputs_are_told_apart_by_their_outcomes_and_variances() -> None:
     own = folds(ModelData(same, outcomes, BOX, variances))
     other = folds(ModelData(same, outcomes[order], BOX, variances[order]))
     assert torch.equal(other, own[order])
+
+
+@st.composite
+def spaces_of_categories(draw: st.DrawFn) -> ModelData:
+    """Rows of one to three categories and at most one number; outcomes may be equal."""
+    counts = draw(st.lists(st.integers(2, 12), min_size=1, max_size=3))
+    t, numbers = draw(st.integers(5, 20)), draw(st.integers(0, 1))
+    columns = [
+        draw(arrays(np.int64, t, elements=st.integers(0, k - 1))) for k in counts
+    ]
+    columns += [draw(arrays(np.int64, t, elements=st.integers(0, 3)))] * numbers
+    outcomes = draw(arrays(np.int64, t, elements=st.integers(0, 4)))
+    upper = [k - 1.0 for k in counts] + [3.0] * numbers
+    return ModelData(
+        torch.from_numpy(np.stack(columns, 1)).double(),
+        torch.from_numpy(outcomes).double().unsqueeze(-1),
+        torch.tensor([[0.0] * len(upper), upper]).double(),
+        categories=dict(enumerate(counts)),
+    )
+
+
+def relabelled(data: ModelData, orders: list[list[int]]) -> ModelData:
+    """The same rows, with the levels of each category listed in another order."""
+    inputs = data.inputs.clone()
+    for column, order in zip(data.categories, orders, strict=True):
+        inputs[:, column] = torch.tensor(order).double()[inputs[:, column].long()]
+    return replace(data, inputs=inputs)
+
+
+@settings(max_examples=40)
+@given(spaces_of_categories(), st.data())
+def test_the_order_in_which_levels_are_listed_does_not_matter(
+    data: ModelData, draws: st.DataObject
+) -> None:
+    orders = [draws.draw(st.permutations(range(k))) for k in data.categories.values()]
+    other = relabelled(data, orders)
+    assert torch.equal(folds(other), folds(data))
+    for column in data.categories:
+        own, found = folds_of_levels(data, column), folds_of_levels(other, column)
+        assert (own is None) == (found is None)
+        assert own is None or found is None or torch.equal(own, found)
+
+
+@given(spaces_of_categories(), st.data())
+def test_rows_of_categories_may_come_in_any_order(
+    data: ModelData, draws: st.DataObject
+) -> None:
+    """Wherever something tells two rows apart: here all outcomes differ."""
+    t = len(data.inputs)
+    data = replace(data, outcomes=torch.arange(t).double().unsqueeze(-1))
+    order = torch.tensor(draws.draw(st.permutations(range(t))))
+    assert torch.equal(folds(data.of_rows(order)), folds(data)[order])
+
+
+def test_equal_outcomes_are_told_apart_by_the_rows_of_their_levels() -> None:
+    """Half of the yields are zero; each pair of levels leads to another outcome."""
+    levels = torch.tensor([[0, 0, 1, 1, 2, 2], [0, 1, 1, 2, 2, 3]]).double().mT
+    outcomes = torch.tensor([0.0, 1.0, 0.0, 2.0, 0.0, 3.0]).double().unsqueeze(-1)
+    box = torch.tensor([[0.0, 0.0], [2.0, 3.0]]).double()
+    data = ModelData(levels, outcomes, box, categories={0: 3, 1: 4})
+    order = torch.tensor([5, 2, 0, 4, 1, 3])
+    assert torch.equal(folds(data.of_rows(order)), folds(data)[order])
+
+
+def test_what_check_says_does_not_depend_on_the_order_of_levels() -> None:
+    """Neither residuals of five folds nor those of levels that were left out."""
+    generator = torch.Generator().manual_seed(0)
+    levels = torch.randint(0, 12, (40, 2), generator=generator).double()
+    outcomes = uniform(40, 1, seed=2) + levels[:, :1]
+    box = torch.tensor([[0.0, 0.0], [11.0, 11.0]]).double()
+    data = ModelData(levels, outcomes, box, categories={0: 12, 1: 12})
+    orders = [torch.randperm(12, generator=generator).tolist() for _ in range(2)]
+    other = relabelled(data, orders)
+    own, found = (
+        residuals(SURROGATES["ensemble"], data),
+        residuals(SURROGATES["ensemble"], other),
+    )
+    torch.testing.assert_close(found, own, rtol=1e-4, atol=1e-4)
 
 
 def test_folds_are_of_one_size_and_hold_no_level_of_a_grid() -> None:
