@@ -345,6 +345,7 @@ def scope(options: argparse.Namespace) -> int:
     out = RESULTS / "scope" if options.out is None else options.out
     work = LOCAL / "scope" if options.work is None else options.work
     return play(
+        options.study,
         work=work,
         out=writable(out, folder=True),
         workers=options.workers,

@@ -389,6 +389,14 @@ def make_parser() -> argparse.ArgumentParser:
         "runs; the same command goes on with what a killed one has left",
     )
     scope.set_defaults(command=commands.scope)
+    scope.add_argument(
+        "study",
+        nargs="?",
+        choices=("trials", "plates"),
+        default="trials",
+        help="trials: which contexts they have, in plates of 12 (default); plates: "
+        "plates of 8, levels with features",
+    )
     for study in (price, scope):
         study.add_argument(
             "--work", type=Path, help="folder of the blocks (in results-local)"

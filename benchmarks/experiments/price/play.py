@@ -192,10 +192,10 @@ def read_tables(out: Path) -> pd.DataFrame:
     return pd.concat(frames, ignore_index=True)
 
 
-def collected(work: Path) -> list[dict[str, Any]]:
-    """The rows of all blocks."""
+def collected(work: Path, part: str = "*") -> list[dict[str, Any]]:
+    """The rows of all blocks, perhaps of one part only."""
     rows: list[dict[str, Any]] = []
-    for path in sorted(work.glob("*/*.json")):
+    for path in sorted(work.glob(f"{part}/*.json")):
         rows += json.loads(path.read_text(encoding="utf-8"))
     return rows
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 
 import numpy as np
@@ -31,6 +31,14 @@ class ListedWorld:
     noise: float
     chosen: Mapping[str, Variable]
     met: Mapping[str, Variable]
+    # Numbers that describe the levels of columns, a row for each.
+    features: Mapping[str, pd.DataFrame] = field(default_factory=dict)
+
+    def without_features(self) -> ListedWorld:
+        """The same world, to one who knows the names of the levels only."""
+        if not self.features:
+            return self
+        return _categories(self.decisions, self.contexts, self.outcomes, self.noise)
 
     def trials(
         self, rows: np.ndarray, columns: np.ndarray, noise: np.ndarray
@@ -58,10 +66,19 @@ def _of_table(name: str, num_decisions: int, seed: int) -> ListedWorld:
 
 
 def _categories(
-    decisions: pd.DataFrame, contexts: pd.DataFrame, outcomes: np.ndarray, noise: float
+    decisions: pd.DataFrame,
+    contexts: pd.DataFrame,
+    outcomes: np.ndarray,
+    noise: float,
+    features: Mapping[str, pd.DataFrame] | None = None,
 ) -> ListedWorld:
+    described = features or {}
+
     def variables(frame: pd.DataFrame) -> dict[str, Variable]:
-        return {str(n): Category(sorted(frame[n].unique())) for n in frame}
+        return {
+            str(n): Category(sorted(frame[n].unique()), features=described.get(str(n)))
+            for n in frame
+        }
 
     return ListedWorld(
         decisions,
@@ -70,6 +87,7 @@ def _categories(
         noise,
         variables(decisions),
         variables(contexts),
+        described,
     )
 
 
@@ -98,6 +116,48 @@ def _of_effects(
         for frame, prefix in ((decisions, "x"), (contexts, "c"))
     )
     return _categories(x, c, _to_percent(outcomes), noise=2.0)
+
+
+def _of_descriptors(
+    sizes: tuple[int, ...], scope: int, widths: tuple[int, int], place: int, seed: int
+) -> ListedWorld:
+    """The first column and the contexts have features, three quarters of their worth.
+
+    A smooth function of the features of each, and of both together, of half the size;
+    a quarter of the variance of each effect is of the levels by themselves. One feature
+    of the first column has no effect at all.
+    """
+    draw = np.random.default_rng(derive_seed(EXPERIMENT + seed, place, 0))
+
+    def smooth(*described: np.ndarray) -> np.ndarray:
+        """A Gaussian process of features, and levels by themselves, at all levels."""
+        grid = np.stack(np.meshgrid(*[np.arange(len(d)) for d in described]), -1)
+        z = np.concatenate(
+            [d[grid[..., j].T] for j, d in enumerate(described)], axis=-1
+        )
+        slopes = draw.normal(size=(z.shape[-1], 200)) / np.sqrt(z.shape[-1])
+        waves = np.cos(z @ slopes + draw.uniform(0.0, 2.0 * np.pi, 200))
+        known = waves @ draw.normal(size=200) * np.sqrt(2.0 / 200)
+        return np.sqrt(0.75) * known + np.sqrt(0.25) * draw.normal(size=known.shape)
+
+    first, last = (
+        draw.normal(size=(k, p)) for k, p in zip((sizes[0], scope), widths, strict=True)
+    )
+    decisions = pd.DataFrame(list(np.ndindex(*sizes)))
+    level = decisions[0].to_numpy()
+    outcomes = smooth(first[:, :-1])[level][:, None] + smooth(last)[None, :]
+    outcomes = outcomes + 0.5 * smooth(first[:, :-1], last)[level]
+    for j, size in enumerate(sizes[1:], 1):
+        of_level = decisions[j].to_numpy()
+        outcomes += draw.normal(size=size)[of_level][:, None]
+        outcomes += 0.33 * draw.normal(size=(size, scope))[of_level]
+    x = decisions.astype(str).rename(columns=lambda j: f"x{j + 1}")
+    c = pd.DataFrame({"c1": np.arange(scope).astype(str)})
+    features = {
+        name: pd.DataFrame(table, index=np.arange(len(table)).astype(str))
+        for name, table in (("x1", first), ("c1", last))
+    }
+    return _categories(x, c, _to_percent(outcomes), 2.0, features)
 
 
 def _of_function(name: str, place: int, seed: int) -> ListedWorld:
@@ -134,6 +194,7 @@ CASES: Mapping[str, Callable[[int], ListedWorld]] = {
     "amidation": partial(_of_table, "amidation", 3),
     "additive": partial(_of_effects, (8, 5, 4), (8,), 0.33, 2),
     "crossed": partial(_of_effects, (12, 6), (5, 4), 0.7, 3),
+    "described": partial(_of_descriptors, (24, 5), 12, (3, 2), 6),
     "field": partial(_of_function, "field", 4),
     "tolerance": partial(_of_function, "tolerance", 5),
 }

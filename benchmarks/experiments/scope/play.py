@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import partial
 from math import ceil
 from pathlib import Path
@@ -14,51 +15,83 @@ import pandas as pd
 
 from benchmarks.experiments.price.play import collected, place
 from benchmarks.experiments.scope.cases import CASES, EXPERIMENT, OUTCOME, ListedWorld
-from benchmarks.experiments.scope.report import make_report
+from benchmarks.experiments.scope.report import make_report, report_of_plates
 from benchmarks.run.engine import one_thread
 from benchmarks.run.parallel import in_parallel
 from benchmarks.run.provenance import commit
 from benchmarks.study.judge import keep
-from botorch_drbo import NamedOptimizer
+from botorch_drbo import Category, NamedOptimizer
 from botorch_drbo.ambiguity import ConditionalValueAtRisk
 from botorch_drbo.sampling import derive_seed
 
-SEEDS = range(1, 13)
-PLATE, CHECKPOINTS = 12, (24, 36, 48)
-_EACH = 4  # contexts of a panel
+_TOLD = 36  # trials from which levels never tried are predicted
+EACH = 4  # contexts of a panel
 # The algorithm; how contexts are taken; of how many contexts the scope is, 0 for all.
 ROWS: Mapping[str, tuple[str, str, int]] = {
     "random": ("erbo", "random", 0),
     "one context": ("ei_integral", "chosen", 1),
-    "panel": ("ei_integral", "four", _EACH),
+    "panel": ("ei_integral", "four", EACH),
     "chance": ("erbo", "chance", 0),
     "erbo": ("erbo", "chosen", 0),
     "integral": ("ei_integral", "chosen", 0),
     "integral, four each": ("ei_integral", "four", 0),
+    "own uncertainty": ("erbo", "own uncertainty", 0),
+    "erbo, features": ("erbo", "chosen", 0),
 }
 CVAR = "integral, CVaR within 10%"
 
 
-def of_row(world: ListedWorld, row: str, seed: int) -> list[dict[str, Any]]:
+@dataclass(frozen=True)
+class Study:
+    """What is played: which rows on which worlds, in plates of what size."""
+
+    seeds: range
+    cases: tuple[str, ...]
+    plate: int
+    checkpoints: tuple[int, ...]
+    rows: tuple[str, ...]
+
+    @property
+    def num_trials(self) -> int:
+        """How many each run has."""
+        return max(self.checkpoints)
+
+    def rows_of(self, world: ListedWorld) -> Iterator[str]:
+        """Those that are different from the others in this world."""
+        return (r for r in self.rows if world.features or not r.endswith("features"))
+
+
+STUDIES: Mapping[str, Study] = {
+    "trials": Study(
+        range(1, 13),
+        ("suzuki", "amidation", "additive", "crossed", "field", "tolerance"),
+        12,
+        (24, 36, 48),
+        tuple(ROWS)[:7],
+    ),
+    "plates": Study(
+        range(101, 113),
+        ("suzuki", "amidation", "additive", "crossed", "described"),
+        8,
+        (24, 48),
+        ("random", "panel", "chance", "own uncertainty", "erbo", "erbo, features"),
+    ),
+}
+
+
+def of_row(
+    world: ListedWorld, row: str, seed: int, study: Study
+) -> list[dict[str, Any]]:
     """One run: what is recommended at each checkpoint, judged."""
     algorithm, way, few = ROWS[row]
-    n, m = world.outcomes.shape
-    draw = np.random.default_rng(derive_seed(EXPERIMENT + seed, 1, 0))
-    noise = draw.normal(size=(2 * max(CHECKPOINTS), PLATE))
-    served = draw.permutation(m)[: few or m]
-    scope = world.contexts.iloc[served]
-    wells = draw.permutation(n * m)[: max(CHECKPOINTS)]
-    met = draw.integers(m, size=max(CHECKPOINTS))
-    if few:
-        first = (
-            draw.permutation(n)[: PLATE // few].repeat(few),
-            np.tile(served, PLATE // few),
-        )
-    else:
-        first = np.divmod(wells[:PLATE], m)
-    trials = world.trials(*first, noise[0])
+    plate, checkpoints, num_trials = study.plate, study.checkpoints, study.num_trials
+    if not row.endswith("features"):
+        world = world.without_features()
+    draws = draws_of(world, seed, study, few)
+    scope = world.contexts.iloc[draws.served]
+    trials = world.trials(*draws.first, draws.noise[0])
     found = []
-    for step in range(1, max(CHECKPOINTS) // PLATE + 1):
+    for step in range(1, num_trials // plate + 1):
         opt = NamedOptimizer.from_dataframe(
             trials,
             decisions=world.chosen,
@@ -69,7 +102,7 @@ def of_row(world: ListedWorld, row: str, seed: int) -> list[dict[str, Any]]:
             seed=seed,
         )
         told = len(trials)
-        if told in CHECKPOINTS:
+        if told in checkpoints:
             best = opt.recommend(candidates=world.decisions)
             found.append({"row": row, "told": told, **judged(world, best.x)})
             if row == "integral":
@@ -79,25 +112,99 @@ def of_row(world: ListedWorld, row: str, seed: int) -> list[dict[str, Any]]:
                     give_up=0.1,
                 )
                 found.append({"row": CVAR, "told": told, **judged(world, best.x)})
-        if told == max(CHECKPOINTS):
+        if told == num_trials:
             break
-        now = slice(told, told + PLATE)
+        now = slice(told, told + plate)
         if way == "random":
-            pairs = np.divmod(wells[now], m)
+            pairs = np.divmod(draws.wells[now], world.outcomes.shape[1])
         elif way == "chance":
-            x = opt.ask(PLATE, candidates=world.decisions)
-            pairs = positions(world.decisions, x), met[now]
+            x = opt.ask(plate, candidates=world.decisions)
+            pairs = positions(world.decisions, x), draws.met[now]
+        elif way == "own uncertainty":
+            x = opt.ask(plate, candidates=world.decisions)
+            pairs = positions(world.decisions, x), least_known(opt, x, world.contexts)
         else:
             x, c = opt.ask(
-                PLATE,
+                plate,
                 choose_context=True,
                 candidates=world.decisions,
-                contexts_per_decision=_EACH if way == "four" else 1,
+                contexts_per_decision=EACH if way == "four" else 1,
             )
             pairs = positions(world.decisions, x), positions(world.contexts, c)
-        new = world.trials(*pairs, noise[step])
+        new = world.trials(*pairs, draws.noise[step])
         trials = pd.concat([trials, new], ignore_index=True)
     return found
+
+
+@dataclass(frozen=True, eq=False)
+class Draws:
+    """What chance gives to a run, the same for all rows."""
+
+    noise: np.ndarray  # plates x wells
+    served: np.ndarray  # contexts of the row's scope
+    wells: np.ndarray  # pairs, by their numbers
+    met: np.ndarray  # contexts
+    first: tuple[np.ndarray, np.ndarray]  # decisions and contexts of the first plate
+
+
+def draws_of(world: ListedWorld, seed: int, study: Study, few: int) -> Draws:
+    """Those of a seed; of ``few`` contexts each decision of the first plate has all."""
+    plate, (n, m) = study.plate, world.outcomes.shape
+    draw = np.random.default_rng(derive_seed(EXPERIMENT + seed, 1, 0))
+    noise = draw.normal(size=(2 * study.num_trials, plate))
+    served = draw.permutation(m)[: few or m]
+    wells = draw.permutation(n * m)[: study.num_trials]
+    met = draw.integers(m, size=study.num_trials)
+    if few:
+        first = (
+            draw.permutation(n)[: plate // few].repeat(few),
+            np.tile(served, plate // few),
+        )
+    else:
+        first = np.divmod(wells[:plate], m)
+    return Draws(noise, served, wells, met, first)
+
+
+def of_new_levels(world: ListedWorld, seed: int) -> list[dict[str, Any]]:
+    """What `check` says of levels never tried from some of them, and what is true."""
+    n, m = world.outcomes.shape
+    draw = np.random.default_rng(derive_seed(EXPERIMENT + seed, 2, 0))
+    levels = draw.permutation(world.decisions["x1"].unique())
+    new = world.decisions["x1"].isin(levels[: len(levels) // 3]).to_numpy()
+    rows, columns = np.divmod(draw.permutation(n * m), m)
+    told = ~new[rows]
+    trials = world.trials(
+        rows[told][:_TOLD], columns[told][:_TOLD], draw.normal(size=_TOLD)
+    )
+    every = world.trials(rows[~told], columns[~told], np.zeros((~told).sum()))
+    found, said = [], {}
+    plain = {name: Category(v.choices) for name, v in world.chosen.items()}
+    for knows, chosen in (("features", world.chosen), ("names", plain)):
+        opt = NamedOptimizer.from_dataframe(
+            trials,
+            decisions=chosen,
+            contexts=world.met,
+            outcome=OUTCOME,
+            scope="uniform",
+            seed=seed,
+        )
+        if knows == "features":
+            said = {new.column: new for new in opt.check().new_levels}
+        share = said["x1"].explained if knows == "features" else said["x1"].without
+        mean = opt.predict(every[[*world.chosen]], every[[*world.met]])["mean"]
+        errors = np.square(every[OUTCOME] - mean.to_numpy()).sum()
+        apart = np.square(every[OUTCOME] - trials[OUTCOME].mean()).sum()
+        about = {"row": f"new levels, {knows}", "told": _TOLD}
+        found.append({**about, "said": share, "true": 1.0 - errors / apart})
+    return found
+
+
+def least_known(opt: Any, x: pd.DataFrame, contexts: pd.DataFrame) -> np.ndarray:
+    """For each decision by itself the context of which the model knows least."""
+    n, m = len(x), len(contexts)
+    every = contexts.iloc[np.tile(np.arange(m), n)].reset_index(drop=True)
+    predicted = opt.predict(x.iloc[np.arange(n).repeat(m)].reset_index(drop=True), every)
+    return predicted["sd"].to_numpy().reshape(n, m).argmax(-1)
 
 
 def positions(frame: pd.DataFrame, rows: pd.DataFrame) -> np.ndarray:
@@ -121,19 +228,34 @@ def judged(world: ListedWorld, x: pd.DataFrame) -> dict[str, float]:
     }
 
 
-def _block(case: str, seed: int, work: Path) -> None:
+PAGES: Mapping[str, tuple[str, str, Callable[[pd.DataFrame], str]]] = {
+    "trials": ("scope.csv", "README.md", make_report),
+    "plates": ("plates.csv", "plates.md", report_of_plates),
+}
+"""Of each study the table, the page, and what makes the page of the table."""
+
+
+def _block(name: str, case: str, seed: int, work: Path) -> None:
+    study = STUDIES[name]
     about = {"case": case, "seed": seed, "commit": commit()}
     with one_thread(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         world = CASES[case](seed)
-        rows = [found for row in ROWS for found in of_row(world, row, seed)]
-    keep([{**about, **row} for row in rows], place(work, "scope", case, seed))
+        rows = [
+            found
+            for row in study.rows_of(world)
+            for found in of_row(world, row, seed, study)
+        ]
+        if world.features:
+            rows += of_new_levels(world, seed)
+    keep([{**about, **row} for row in rows], place(work, name, case, seed))
 
 
-def play(*, work: Path, out: Path, workers: int, report_only: bool) -> int:
+def play(name: str, *, work: Path, out: Path, workers: int, report_only: bool) -> int:
     """Play what is not there yet, seed by seed, then judge all that is.
 
     Args:
+        name: Of ``STUDIES``.
         work: The folder of this machine, with a file for each block.
         out: The folder of the table and the report.
         workers: Processes, each on one thread.
@@ -142,19 +264,20 @@ def play(*, work: Path, out: Path, workers: int, report_only: bool) -> int:
     Returns:
         The exit status: 1 if a block failed.
     """
-    failed = 0
+    failed, study = 0, STUDIES[name]
+    table, page, report = PAGES[name]
     if not report_only:
         todo = {
-            (case, seed): partial(_block, case, seed, work)
-            for seed in SEEDS
-            for case in CASES
-            if not place(work, "scope", case, seed).exists()
+            (case, seed): partial(_block, name, case, seed, work)
+            for seed in study.seeds
+            for case in study.cases
+            if not place(work, name, case, seed).exists()
         }
         for key, outcome in in_parallel(todo, workers=workers):
             failed += isinstance(outcome, BaseException)
             print(*key, outcome or "", flush=True)
-        table = pd.DataFrame(collected(work)).round(2)
-        table.to_csv(out / "scope.csv", index=False)
-    page = make_report(pd.read_csv(out / "scope.csv"))
-    (out / "README.md").write_text(page, encoding="utf-8")
+        frame = pd.DataFrame(collected(work, name)).round(2)
+        frame.to_csv(out / table, index=False)
+    text = report(pd.read_csv(out / table))
+    (out / page).write_text(text, encoding="utf-8")
     return 1 if failed else 0
