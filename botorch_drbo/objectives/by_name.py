@@ -137,6 +137,11 @@ class NamedObjective:
         alone = self.words in ("minimum", "maximum")
         return f"{'the worst' if alone else 'all'} of the listed contexts"
 
+    @property
+    def later(self) -> str:
+        """What to do where a recipe cannot learn for it."""
+        return f"learn without it and decide by `recommend(objective='{self.words}')`"
+
     def __call__(self, ambiguity_set: AmbiguitySet) -> Objective:
         r"""The objective of scores.
 
@@ -153,7 +158,8 @@ class NamedObjective:
         if own is None:
             raise UnsupportedError(
                 f"`objective='{self.words}'` is of a posterior, not of a sample path "
-                "or a score. Take the policy `confidence_bound`, as `erbo` has it."
+                "or a score. Take the policy `confidence_bound`, as `erbo` has it, or "
+                f"{self.later}."
             )
         return UncertaintyObjective.dro(own)
 

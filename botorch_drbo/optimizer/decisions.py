@@ -37,6 +37,7 @@ from botorch_drbo.problem.feasible import all_decisions, joint_sample, sample
 from botorch_drbo.recipes import Recipe
 from botorch_drbo.recipes.fitted_state import FittedState
 from botorch_drbo.recipes.model_based import ModelBasedRecipe
+from botorch_drbo.recipes.robust_recipe import RobustRecipe
 from botorch_drbo.recommendation import ModelCheck, Recommendation
 from botorch_drbo.recommendation.model_check import beyond_seen, new_levels
 from botorch_drbo.recommendation.moved_contexts import MovedContext, moved_contexts
@@ -369,7 +370,7 @@ def _decided_by(
     if not given:
         return recipe, state
     if "objective" in given:
-        given = _in_words(recipe, run.configuration, given)
+        recipe, given = _in_words(recipe, run.configuration, given)
     elif "against" in given and "objective" in recipe.options:
         given["objective"] = None
     lacking = sorted(set(given) - set(recipe.options))
@@ -390,8 +391,8 @@ def _decided_by(
 
 def _in_words(
     recipe: Recipe, configuration: Configuration, given: dict[str, Any]
-) -> dict[str, Any]:
-    """What is given beside an objective in words, as options that the recipe has."""
+) -> tuple[Recipe, dict[str, Any]]:
+    """The recipe that decides for words, and what is given as options that it has."""
     others = sorted({"against", "criterion"} & set(given))
     if others:
         raise InputDataError(
@@ -400,16 +401,29 @@ def _in_words(
         )
     named = NamedObjective(given["objective"])
     named.check_direction(maximize=configuration.maximize)
-    ball, adversary = named.ambiguity_set, recipe.adversary
-    alone = adversary is not None and adversary.believes_reference
+    if not isinstance(recipe, RobustRecipe) or not recipe.uses_contexts:
+        raise UnsupportedError(
+            f"`{recipe.name}` cannot decide for `objective='{named.words}'`: it has no "
+            "model of the outcome in each context. Take a recipe that has one, such as "
+            "`erbo`."
+        )
+    ball, alone = named.ambiguity_set, recipe.adversary.believes_reference
+    if ball is None and not (alone and getattr(recipe.policy, "bounds_shares", False)):
+        # A share is of the posterior, whatever the recipe learns for.
+        fitted = recipe.surrogate is recipe.model is recipe.hyperparameters is None
+        recipe = recipe.with_options(
+            adversary="empirical",
+            policy="confidence_bound",
+            surrogate=recipe.default_surrogate if fitted else recipe.surrogate,
+        )
     if ball is None or ("objective" in recipe.options and alone):
-        return {**given, "objective": named, "against": None}
+        return recipe, {**given, "objective": named, "against": None}
     found = {
         **given,
         "against": AroundContexts(ambiguity_set=ball, contexts_complete=True),
     }
     del found["objective"]
-    return found
+    return recipe, found
 
 
 def _named(recipe: Recipe, decided: DecidedBy) -> NamedObjective | None:

@@ -378,7 +378,7 @@ class ObjectivePolicy(Policy):
                 raise UnsupportedError(
                     f"`objective='{named.words}'` is of the reference distribution, "
                     f"and {type(adversary).__name__} moves it. Take a recipe that "
-                    "does not, such as `erbo` or `ei_erbo`."
+                    f"does not, such as `erbo` or `ei_erbo`, or {named.later}."
                 )
             if named.ambiguity_set is None and not self.bounds_shares:
                 named(NoAmbiguity())  # raises, and names the policy that takes it

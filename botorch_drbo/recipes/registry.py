@@ -148,7 +148,12 @@ def check_options(
     near = did_you_mean(first, [*names, *arguments])
     if remedies and first in remedies:
         near = f" Did you mean `{remedies[first]}`?"
-    others = [other for other, one in RECIPES.items() if first in option_fields(one)]
+    others = [
+        other
+        for other, one in RECIPES.items()
+        if first in option_fields(one)
+        and (first != "objective" or getattr(one.adversary, "believes_reference", 0))
+    ]
     if others and not near:
         near = f" Recipes that have {first}: {', '.join(others)}."
     further = f" Beside them there are {list(arguments)}." if arguments else ""

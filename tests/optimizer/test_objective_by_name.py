@@ -15,6 +15,7 @@ from botorch.posteriors import GPyTorchPosterior
 from botorch_drbo import Category, NamedOptimizer, Space
 from botorch_drbo.ambiguity import TotalVariation
 from botorch_drbo.recipes import make_recipe
+from botorch_drbo.surrogate import EnsembleOf
 from tests.models import uniform
 
 SUBSTRATES = [f"s{i}" for i in range(5)]
@@ -196,6 +197,56 @@ def test_a_question_replaces_the_rule_of_the_run() -> None:
     assert named.recommend(against=TotalVariation(0.2)).decided_for == ""
     assert named.recommend(objective="mean").decided_for == "mean"
     assert run(algorithm="wdrbo_exact").recommend(objective="minimum").worst_case_value
+
+
+@pytest.mark.parametrize(
+    "algorithm", ["ei_integral", "dro", "ts_wdrbo", "ei_erbo", "edrbo"]
+)
+def test_every_recipe_with_a_model_of_contexts_decides_for_a_share(
+    algorithm: str,
+) -> None:
+    """What it has learnt for does not matter: the posterior is the same."""
+    options: dict[str, Any] = {}
+    if algorithm == "edrbo":
+        options["surrogate"] = EnsembleOf(["botorch", "rbf"])
+    elif algorithm == "dro":
+        options["ambiguity_set"] = TotalVariation(0.3)
+    model = {k: v for k, v in options.items() if k == "surrogate"}
+    wanted = run(objective="share above 30", **model)
+    found = run(algorithm=algorithm, **options).recommend(
+        objective="share above 30", give_up={"yield": 1.5}
+    )
+    best = wanted.recommend(objective="share above 30", give_up={"yield": 1.5})
+    assert found.objective == pytest.approx(best.objective, abs=2e-3)
+    assert found.decided_for == "share above 30"
+
+
+@pytest.mark.parametrize("algorithm", ["gp_ucb", "random", "phased_gp_us"])
+@pytest.mark.parametrize("words", ["worst fifth", "share above 30"])
+def test_without_a_model_of_contexts_the_refusal_names_the_words(
+    algorithm: str, words: str
+) -> None:
+    opt = NamedOptimizer.from_dataframe(
+        trials().drop(columns="substrate").assign(place=uniform(20, seed=4)),
+        decisions=SPACE.decisions,
+        contexts={"place": (0.0, 1.0)},
+        outcome="yield",
+        algorithm=algorithm,
+    )
+    with pytest.raises(UnsupportedError) as error:
+        opt.recommend(objective=words, give_up=0.1)
+    assert f"`objective='{words}'`" in str(error.value)
+    assert "against" not in str(error.value)
+
+
+def test_a_recipe_that_cannot_learn_for_it_says_who_can() -> None:
+    with pytest.raises(InputDataError, match=r"option objective\. Recipes") as error:
+        run(algorithm="ei_integral", objective="worst fifth")
+    assert "ei_erbo" in str(error.value) and "wdrbo_exact" not in str(error.value)
+    with pytest.raises(UnsupportedError, match=r"`recommend\(objective='worst fifth'"):
+        run(algorithm="wdrbo_exact", objective="worst fifth")
+    with pytest.raises(UnsupportedError, match=r"`recommend\(objective='share abov"):
+        run(algorithm="ts_erbo", objective="share above 30")
 
 
 def test_a_threshold_that_was_never_seen_is_told() -> None:

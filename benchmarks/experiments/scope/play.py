@@ -20,7 +20,7 @@ from benchmarks.run.engine import one_thread
 from benchmarks.run.parallel import in_parallel
 from benchmarks.run.provenance import commit
 from benchmarks.study.judge import keep
-from botorch_drbo import Category, NamedOptimizer
+from botorch_drbo import NamedOptimizer
 from botorch_drbo.ambiguity import ConditionalValueAtRisk
 from botorch_drbo.sampling import derive_seed
 
@@ -178,7 +178,7 @@ def of_new_levels(world: ListedWorld, seed: int) -> list[dict[str, Any]]:
     )
     every = world.trials(rows[~told], columns[~told], np.zeros((~told).sum()))
     found, said = [], {}
-    plain = {name: Category(v.choices) for name, v in world.chosen.items()}
+    plain = world.without_features().chosen
     for knows, chosen in (("features", world.chosen), ("names", plain)):
         opt = NamedOptimizer.from_dataframe(
             trials,
@@ -191,7 +191,8 @@ def of_new_levels(world: ListedWorld, seed: int) -> list[dict[str, Any]]:
         if knows == "features":
             said = {new.column: new for new in opt.check().new_levels}
         share = said["x1"].explained if knows == "features" else said["x1"].without
-        mean = opt.predict(every[[*world.chosen]], every[[*world.met]])["mean"]
+        x, c = every.filter([*world.chosen]), every.filter([*world.met])
+        mean = opt.predict(x, c)["mean"]
         errors = np.square(every[OUTCOME] - mean.to_numpy()).sum()
         apart = np.square(every[OUTCOME] - trials[OUTCOME].mean()).sum()
         about = {"row": f"new levels, {knows}", "told": _TOLD}
@@ -199,12 +200,14 @@ def of_new_levels(world: ListedWorld, seed: int) -> list[dict[str, Any]]:
     return found
 
 
-def least_known(opt: Any, x: pd.DataFrame, contexts: pd.DataFrame) -> np.ndarray:
+def least_known(
+    opt: NamedOptimizer, x: pd.DataFrame, contexts: pd.DataFrame
+) -> np.ndarray:
     """For each decision by itself the context of which the model knows least."""
     n, m = len(x), len(contexts)
-    every = contexts.iloc[np.tile(np.arange(m), n)].reset_index(drop=True)
-    predicted = opt.predict(x.iloc[np.arange(n).repeat(m)].reset_index(drop=True), every)
-    return predicted["sd"].to_numpy().reshape(n, m).argmax(-1)
+    decisions = x.take(np.arange(n).repeat(m)).reset_index(drop=True)
+    every = contexts.take(np.tile(np.arange(m), n)).reset_index(drop=True)
+    return opt.predict(decisions, every)["sd"].to_numpy().reshape(n, m).argmax(-1)
 
 
 def positions(frame: pd.DataFrame, rows: pd.DataFrame) -> np.ndarray:
