@@ -289,6 +289,19 @@ def check_new_file(path: Path, name: str) -> None:
         raise InputDataError(f"`{name}` {path} {wrong}. Give another path.")
 
 
+def shown(value: object, digits: int = 4, *, sign: bool = False) -> str:
+    """A float with some significant digits, and all of those before the point."""
+    if not isinstance(value, float):
+        return str(value)
+    plus, whole = "+" if sign else "", 10.0**digits - 0.5 <= abs(value) < 1e15
+    return f"{value:{plus}.0f}" if whole else f"{value:{plus}.{digits}g}"
+
+
+def counted(number: float, noun: str) -> str:
+    """How many of what: ``1 well``, ``2 wells``."""
+    return f"{number:g} {noun}" if number == 1 else f"{shown(number)} {noun}s"
+
+
 def did_you_mean(name: str, choices: Iterable[str]) -> str:
     """A sentence with the choice that is nearest to a misspelt name, if one is near."""
     near = get_close_matches(name, list(choices), n=1)

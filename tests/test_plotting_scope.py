@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import pandas as pd
 import pytest
 import torch
 from botorch.exceptions.errors import InputDataError
+from botorch.exceptions.warnings import BotorchWarning
 from matplotlib import pyplot as plt
 from scipy.stats import norm
 
@@ -170,3 +172,14 @@ def test_the_report_has_it_where_contexts_are_a_list(tmp_path: Path) -> None:
     plain.tell({"x": uniform(6)}, {"c": uniform(6, seed=1)}, uniform(6).tolist())
     write_report(plain, tmp_path / "b.html", q=1)
     assert 'id="scope"' not in (tmp_path / "b.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(("threshold", "verb"), [(-100.0, "reach"), (1e4, "miss")])
+def test_of_one_context_there_is_no_all(threshold: float, verb: str) -> None:
+    opt = run(scope={"substrate": ["substrate 1 of 5"]})
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", BotorchWarning)  # no such outcome was seen
+        best = opt.recommend(objective=f"share above {threshold:g}")
+    words = " ".join(plot_scope(opt, best)[0].get_title(loc="left").split())
+    assert f"expected to {verb}" in words and "1 of 5, the only one:" in words
+    assert "all 1" not in words and "of 1:" not in words

@@ -16,10 +16,12 @@ from botorch_drbo._validation import (
     check_choice,
     check_flag,
     check_inside,
+    counted,
     did_you_mean,
     is_finite_number,
     is_number,
     rounding,
+    shown,
 )
 from botorch_drbo.adversaries import ADVERSARIES, Adversary
 from botorch_drbo.policies import POLICIES, Policy
@@ -117,3 +119,31 @@ def test_what_is_no_object_of_the_class_is_not_registered(
     with pytest.raises(InputDataError, match="by a string, got 3"):
         known[3] = next(iter(known.values()))
     assert dict(known) == before
+
+
+@pytest.mark.parametrize(
+    ("value", "digits", "text"),
+    [
+        (3000.0, 3, "3000"),
+        (999.9, 3, "1000"),  # not 1e+03
+        (999.4, 3, "999"),
+        (9999.7, 4, "10000"),
+        (-0.452449, 3, "-0.452"),
+        (2.5e-9, 4, "2.5e-09"),
+        (1e16, 4, "1e+16"),
+        (12, 4, "12"),
+        ("red", 4, "red"),
+    ],
+)
+def test_a_number_has_all_digits_before_its_point(
+    value: object, digits: int, text: str
+) -> None:
+    assert shown(value, digits) == text
+    if isinstance(value, float) and value > 0:
+        assert shown(value, digits, sign=True) == f"+{text}"
+
+
+def test_one_of_a_kind_is_singular() -> None:
+    assert [counted(n, "well") for n in (0, 1, 2)] == ["0 wells", "1 well", "2 wells"]
+    assert counted(1.0, "deviation") == "1 deviation"
+    assert counted(0.5, "deviation") == "0.5 deviations"

@@ -22,10 +22,12 @@ from torch import Tensor
 
 from botorch_drbo._validation import (
     check_positive,
+    counted,
     did_you_mean,
     is_finite_number,
     is_number,
     option,
+    shown,
 )
 from botorch_drbo.adversaries.base import Adversary, FittedRound, WorstCaseProblem
 from botorch_drbo.ambiguity import FiniteFamily
@@ -241,18 +243,18 @@ class MeanShift(Danger):
         if len(which) > 1:
             if isinstance(self.shift, Mapping):
                 return together
-            return f"{name} {self.shift:g} deviation{_s(self.shift)} {way}"
+            return f"{name} {counted(self.shift, 'deviation')} {way}"
         (j,) = which
         way = "higher" if by[j] > 0 else "lower"
         size = by[j].abs().item()
-        units = f"{size:.3g}"
+        units = shown(size, 3)
         if j in space.context_logarithms:
             units = f"{math.exp(by[j].item()):.3g} times"
             if isinstance(self.shift, Mapping):
                 return f"{name} {units}"
         if isinstance(self.shift, Mapping):
             return f"{name} {units} {way}"
-        return f"{name} {self.shift:g} deviation{_s(self.shift)} {way} ({units})"
+        return f"{name} {counted(self.shift, 'deviation')} {way} ({units})"
 
 
 @final
@@ -415,7 +417,3 @@ def check_named(given: Mapping[str, object], name: str, example: str) -> None:
             f"`{name}` must name columns of the contexts, such as {example}, got "
             f"{given!r:.100}."
         )
-
-
-def _s(number: float) -> str:
-    return "" if number == 1 else "s"

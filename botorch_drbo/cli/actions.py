@@ -430,7 +430,7 @@ def profile(
             "no profile. Choose an --algorithm with one, such as wdrbo_exact, or give "
             "it a --radius NAME=SIZE above zero."
         ) from error
-    moved_by = movement(opt, None) or (lambda size: f"{size:.3g}")
+    moved_by = movement(opt, None) or (lambda size: shown(size, 3))
     pairs = zip(found.radii.tolist(), found.values.tolist(), strict=True)
     lines = [(size, moved_by(size), value) for size, value in pairs][::_EACH]
     promise, belief = best.promise, found.belief

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
@@ -18,7 +17,7 @@ from botorch.exceptions.warnings import BotorchWarning
 from botorch.models.model import Model
 from torch import Tensor
 
-from botorch_drbo._validation import check_level
+from botorch_drbo._validation import check_level, shown
 from botorch_drbo.adversaries import Adversary
 from botorch_drbo.adversaries.empirical import AroundContexts
 from botorch_drbo.ambiguity import AmbiguitySet
@@ -232,9 +231,10 @@ def _warn_of_repetition(x: Tensor) -> None:
     different = len((x + 0.0).unique(dim=0))
     if different < len(x):
         warnings.warn(
-            f"Of the {len(x)} decisions asked for only {different} differ: no others "
-            "were found that the variables and their constraints allow. Ask for fewer, "
-            "or widen bounds and constraints.",
+            f"Of the {len(x)} decisions asked for only {different} "
+            f"{'differs' if different == 1 else 'differ'}: no others were found that "
+            "the variables and their constraints allow. Ask for fewer, or widen bounds "
+            "and constraints.",
             BotorchWarning,
             stacklevel=4,
         )
@@ -325,7 +325,11 @@ def recommended(
             world._replace(expected=configuration.outcome.told(world.expected))
             for world in best.worlds
         ),
-        direction="" if best.worlds else mean_moved(best.context_set, worst, run),
+        direction=""
+        if best.worlds
+        else mean_moved(
+            best.context_set, worst, run, listed=this_round.context_set is not None
+        ),
     )
     turned = ["price", "promise", "model_check", "expected_value", "worst_case_value"]
     if named is not None:  # a share has no unit, and words have no radius to speak of
@@ -450,7 +454,9 @@ def _warn_of_threshold(named: NamedObjective | None, run: Run) -> None:
         )
 
 
-def mean_moved(reference: ContextSet, worst: ContextSet, run: Run) -> str:
+def mean_moved(
+    reference: ContextSet, worst: ContextSet, run: Run, *, listed: bool
+) -> str:
     """Where a worst distribution moves the mean of each column, in words."""
     space, sd = run.configuration.space, reference.std
     by = worst.mean - reference.mean
@@ -458,12 +464,19 @@ def mean_moved(reference: ContextSet, worst: ContextSet, run: Run) -> str:
     for j, column in enumerate(space.context_columns):
         if j in space.context_categories or by[j].abs() < _NOTICED * sd[j]:
             continue
-        if j in space.context_logarithms:
-            parts.append(f"{column} {math.exp(by[j].item()):.3g} times")
+        way, size = "higher" if by[j] > 0.0 else "lower", by[j].abs().item()
+        if j in space.context_logarithms:  # of a factor the share that it adds or takes
+            parts.append(f"{column} {shown(100 * abs(by[j].expm1().item()), 3)}% {way}")
         elif sd[j] > 0.0:
-            way = "higher" if by[j] > 0.0 else "lower"
-            parts.append(f"{column} {by[j].abs().item():.3g} {way}")
-    return f"on average {' and '.join(parts)} than seen" if parts else ""
+            parts.append(f"{column} {shown(size, 3)} {way}")
+    if not parts:
+        return ""
+    whose = "in the reference"
+    if run.configuration.scope is not None:
+        whose = "in the scope"
+    elif not listed and run.configuration.algorithm.options.get("reference") is None:
+        whose = "seen"
+    return f"on average {' and '.join(parts)} than {whose}"
 
 
 def checked(run: Run, asked: ContextSet | None) -> ModelCheck:

@@ -9,7 +9,7 @@ import torch
 from botorch.exceptions.errors import InputDataError
 from torch import Tensor
 
-from botorch_drbo._validation import check_count, did_you_mean
+from botorch_drbo._validation import check_count, counted, did_you_mean
 from botorch_drbo.optimizer.trials import Trial
 from botorch_drbo.posterior.mixture import joined
 from botorch_drbo.problem import SearchSpace
@@ -54,8 +54,8 @@ class Plate:
                 )
         if q % replicates:
             raise InputDataError(
-                f"{q} wells are no multiple of {replicates} `replicates`. Ask for "
-                f"{q - q % replicates or replicates}."
+                f"{counted(q, 'well')} are no multiple of {replicates} "
+                f"`replicates`. Ask for {q - q % replicates or replicates}."
             )
         limits = {}
         for name, number in (at_most or {}).items():
@@ -79,9 +79,9 @@ class Plate:
         each = self.contexts_per_decision
         if each > len(contexts):
             raise InputDataError(
-                f"`contexts_per_decision` is {each}, and there are {len(contexts)} "
-                "different contexts to choose from. Give a number up to that, or a "
-                "longer `scope`."
+                f"`contexts_per_decision` is {each}, and there are "
+                f"{counted(len(contexts), 'different context')} to choose from. Give "
+                "a number up to that, or a longer `scope`."
             )
         if listed is None:
             return
@@ -89,10 +89,15 @@ class Plate:
         if num_wells > each * left:
             free = sum(int(untried(joined(x, contexts), taken).sum()) for x in listed)
             raise InputDataError(
-                f"{num_wells} wells are asked for, and {each * left} are left: {left} "
-                f"decisions with at least {each} contexts in which they were not tried "
-                f"({free} wells whatever `contexts_per_decision` is). Ask for fewer, "
-                "or list more decisions."
+                f"Asked for {counted(num_wells, 'well')}, and {each * left} "
+                f"can be had: {counted(left, 'decision')} not tried yet in at least "
+                f"{counted(each, 'context')} ({counted(free, 'well')} whatever "
+                "`contexts_per_decision` is). Ask for fewer, or list more decisions."
+                if free
+                else f"Asked for {counted(num_wells, 'well')}, and none is left: each "
+                f"of {counted(len(listed), 'decision')} was tried in each of "
+                f"{counted(len(contexts), 'context')}, or is pending there. List more "
+                "of either."
             )
 
     def limited(
@@ -114,8 +119,8 @@ class Plate:
                     allowed &= torch.isin(candidates[:, j], levels)
             if not allowed.any():
                 raise InputDataError(
-                    f"`at_most` leaves {len(rows)} decisions for this plate, and {num} "
-                    "are needed. Allow more levels, or ask for fewer."
+                    f"`at_most` leaves {counted(len(rows), 'decision')} for this "
+                    f"plate, which needs {num}. Allow more levels, or ask for fewer."
                 )
             rows = torch.cat([rows, pick(candidates[allowed], rows)])
             candidates = without(candidates, rows)

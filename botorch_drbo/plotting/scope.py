@@ -150,6 +150,13 @@ class Scope:
         perhaps = ""
         if unsure:
             perhaps = f" On {unsure} more it may miss it: its intervals reach there."
+        if n == 1:
+            verb = "miss" if len(missed) else "reach"
+            may = " It may miss it: its interval reaches there." if unsure else ""
+            return (
+                f"The decision is expected to {verb} {what} on {self.contexts[0]}, "
+                f"the only one: {shown(self.mean[0].item())}.{may}"
+            )
         if not len(missed):
             return f"The decision is expected to reach {what} on all {n}." + (
                 perhaps.replace(" more", "")

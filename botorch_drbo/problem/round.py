@@ -17,6 +17,7 @@ from botorch_drbo._validation import (
     check_nonnegative,
     did_you_mean,
     is_number,
+    shown,
 )
 from botorch_drbo.codec.objects import storable
 from botorch_drbo.contexts import ContextSet
@@ -102,7 +103,7 @@ def in_words(widths: Sequence[float], space: SearchSpace) -> str:
         elif j in space.context_logarithms:
             parts.append(f"a factor {math.exp(widths[j] * sides[j]):.3g} of {column}")
         else:
-            parts.append(f"{widths[j] * sides[j]:.3g} of {column}")
+            parts.append(f"{shown(widths[j] * sides[j], 3)} of {column}")
     return " or ".join(parts) if parts else "0 of every column"
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, final
 
 from torch import Tensor
 
+from botorch_drbo._validation import counted, shown
 from botorch_drbo.posterior.mixture import GaussianMixture
 
 if TYPE_CHECKING:
@@ -173,7 +175,7 @@ class Comparison:
         width = max(len(world) for world in self.worlds) + 2
         lines = [
             f"{self.judged_by} ({self.level:.0%} intervals {self.trust}, "
-            f"{self.num_outcomes} outcomes)"
+            f"{counted(self.num_outcomes, 'outcome')})"
         ]
         for i, method in enumerate(self.methods):
             decided = ", ".join(
@@ -205,14 +207,7 @@ def _plus_minus(mixture: GaussianMixture, i: int, j: int, *, sign: bool = False)
     return f"{_shown(mean, sign=sign)} ± {_spread(deviation)}"
 
 
-def _shown(value: object, *, sign: bool = False) -> str:
-    """Of a float three significant digits, and all of those before the point."""
-    if not isinstance(value, float):
-        return str(value)
-    plus = "+" if sign else ""
-    if 1e3 <= abs(value) < 1e15:
-        return f"{value:{plus}.0f}"
-    return f"{value:{plus}.{_SIGNIFICANT}g}"
+_shown = partial(shown, digits=_SIGNIFICANT)
 
 
 def _spread(deviation: float) -> str:

@@ -12,6 +12,7 @@ from botorch.models.model import Model
 from scipy.stats import t as student
 from torch import Tensor
 
+from botorch_drbo._validation import counted
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.problem.round import History
 from botorch_drbo.problem.search_space import SearchSpace
@@ -476,8 +477,7 @@ def percent(share: float) -> str:
 
 def know_nothing(num_outcomes: int) -> str:
     """What is said of a model of few outcomes."""
-    noun = "outcome" if num_outcomes == 1 else "outcomes"
-    return f"knows nearly nothing: it has {num_outcomes} {noun}"
+    return f"knows nearly nothing: it has {counted(num_outcomes, 'outcome')}"
 
 
 def known(num_outcomes: int | None, check: ModelCheck | None) -> str:

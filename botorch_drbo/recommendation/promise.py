@@ -10,6 +10,7 @@ import torch
 from botorch.models.model import Model
 from torch import Tensor
 
+from botorch_drbo._validation import shown
 from botorch_drbo.adversaries import WorstCaseProblem
 from botorch_drbo.adversaries.base import with_unlisted
 from botorch_drbo.contexts import ContextSet
@@ -28,13 +29,6 @@ def widened(factor: float) -> str:
     if factor < 1.01:
         return ""
     return f"widened {factor:.{2 if factor >= 1.1 else 3}g} times"
-
-
-def shown(value: object) -> str:
-    """A float with four significant digits, and all of those before the point."""
-    if not isinstance(value, float):
-        return str(value)
-    return f"{value:.0f}" if 1e4 <= abs(value) < 1e15 else f"{value:.4g}"
 
 
 def share_words(share: float) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from botorch_drbo._validation import counted
 from botorch_drbo.plotting.model import plot_slice
 from botorch_drbo.plotting.robustness import plot_price
 from botorch_drbo.plotting.scope import draw_contexts, draw_decisions
@@ -223,9 +224,11 @@ def next_section(found: Findings) -> Markup:
     pending, proposed = found.optimizer.pending, found.next_decisions
     parts = []
     if len(pending):
-        num = len(pending)
-        waiting = "1 decision has" if num == 1 else f"{num} decisions have"
-        text = f"{waiting} no outcome yet. Fill in what comes of this first."
+        has = "has" if len(pending) == 1 else "have"
+        text = (
+            f"{counted(len(pending), 'decision')} {has} no outcome yet. Fill in what "
+            "comes of this first."
+        )
         parts += [tag("p", text), _decisions(pending)]
     if isinstance(proposed, str):
         return joined(*parts, tag("p", proposed))

@@ -18,6 +18,7 @@ from botorch_drbo.contexts import ContextSet
 from botorch_drbo.optimizer import NamedOptimizer
 from botorch_drbo.plotting.scope import MOST_CONTEXTS, Scope
 from botorch_drbo.posterior.mixture import GaussianMixture
+from botorch_drbo.problem.feasible import all_decisions
 from botorch_drbo.problem.round import RoundRadius, in_widths, in_words
 from botorch_drbo.recommendation.importance import (
     Importance,
@@ -219,7 +220,9 @@ class Findings:
         listed = all(isinstance(variable, Category) for variable in contexts)
         if listed and 1 < len(best.contexts) <= MOST_CONTEXTS:
             scope = Scope.of(optimizer, best)
-        proposed = _result_or_reason(lambda: optimizer.preview(q, **given))
+        every = all_decisions(optimizer.named_space.search_space)
+        num = q if every is None else min(q, len(every))
+        proposed = _result_or_reason(lambda: optimizer.preview(num, **given))
         done()
         if rounded is not None:
             best = with_words(best, rounded)

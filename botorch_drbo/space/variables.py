@@ -26,6 +26,7 @@ FeatureTable: TypeAlias = "pd.DataFrame | Mapping[str, object] | Sequence[object
 Cell = Callable[[int], str]
 """Names the place of a value in a column, for error messages."""
 
+_NOISE = 1e-14  # of the bounds: a number as small is a rounding error of 0
 _LARGEST = 2**53
 
 
@@ -107,8 +108,9 @@ class Continuous(Variable):
         return _inside(finite_numbers(column, cell), self.lower, self.upper, cell)
 
     def decode(self, numbers: Tensor) -> list[Any]:
-        r"""The numbers themselves."""
-        return _listed(numbers)
+        r"""The numbers themselves, and 0 in place of its rounding error."""
+        noise = _NOISE * max(abs(self.lower), abs(self.upper))
+        return _listed(numbers.masked_fill(numbers.abs() <= noise, 0.0))
 
 
 @final

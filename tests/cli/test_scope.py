@@ -170,9 +170,9 @@ BAD_PLATES = [
     (["--contexts-per-decision", 5], "`--contexts-per-decision` is 5, and there are 4"),
     (
         ["--contexts-per-decision", 4, "-q", 99],
-        "99 wells are asked for, and 0 are left",
+        "Asked for 99 wells, and 0 can be had: 0 decisions",
     ),
-    (["-q", 7], "7 wells are asked for, and 6 are left"),
+    (["-q", 7], "Asked for 7 wells, and 6 can be had"),
     (["--at-most", "solvent"], "`--at-most solvent` cannot be read"),
     (["--at-most", "solvent=x"], "`--at-most solvent=x` cannot be read"),
     (["--at-most", "nothing=1"], "`--at-most` names `nothing`"),

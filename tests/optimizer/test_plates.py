@@ -134,16 +134,20 @@ def test_all_wells_are_asked_for_before_one_is_refused(num: int) -> None:
         if i % 2:  # some are pending, some are told
             opt.tell(x, c, 1.0 * i)
     assert len(pd.concat(wells).drop_duplicates()) == 6
-    with pytest.raises(InputDataError, match="1 wells are asked for, and 0 are left"):
+    left = "Asked for 1 well, and none is left: each of 2 decisions .* of 3 contexts"
+
+    with pytest.raises(InputDataError, match=left):
         opt.ask(choose_context=True)
 
 
 def test_a_plate_that_is_too_large_says_what_is_left() -> None:
     opt, _ = small(2)
-    with pytest.raises(InputDataError, match=r"4 wells .* 3 are left: 1 .* \(4 wells"):
+    left = r"4 wells, and 3 can be had: 1 decision .* 3 contexts \(4 wells"
+    with pytest.raises(InputDataError, match=left):
         opt.ask(4, choose_context=True, contexts_per_decision=3)
     assert len(opt.ask(3, choose_context=True, contexts_per_decision=3)[0]) == 3
-    with pytest.raises(InputDataError, match=r"3 wells .* 1 are left"):
+    left = "3 wells, and 1 can be had: 1 decision .* 1 context "
+    with pytest.raises(InputDataError, match=left):
         opt.ask(3, choose_context=True)
 
 

@@ -44,8 +44,8 @@ def of_baybe(world: ListedWorld, seed: int, study: Study) -> list[dict[str, Any]
     campaign = Campaign(
         SearchSpace.from_product(
             [
-                CategoricalParameter(name, variable.choices)
-                for name, variable in world.chosen.items()
+                CategoricalParameter(name, sorted(set(world.decisions[name])))
+                for name in world.chosen
             ]
         ),
         NumericalTarget(_YIELD).to_objective(),

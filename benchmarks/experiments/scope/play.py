@@ -169,8 +169,8 @@ def of_new_levels(world: ListedWorld, seed: int) -> list[dict[str, Any]]:
     """What `check` says of levels never tried from some of them, and what is true."""
     n, m = world.outcomes.shape
     draw = np.random.default_rng(derive_seed(EXPERIMENT + seed, 2, 0))
-    levels = draw.permutation(world.decisions["x1"].unique())
-    new = world.decisions["x1"].isin(levels[: len(levels) // 3]).to_numpy()
+    levels = draw.permutation(sorted(set(world.decisions["x1"])))
+    new = world.decisions["x1"].isin([*levels[: len(levels) // 3]]).to_numpy()
     rows, columns = np.divmod(draw.permutation(n * m), m)
     told = ~new[rows]
     trials = world.trials(
