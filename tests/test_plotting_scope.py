@@ -162,9 +162,13 @@ def test_a_scope_is_the_reference_and_not_too_long() -> None:
 
 
 def test_the_report_has_it_where_contexts_are_a_list(tmp_path: Path) -> None:
-    opt = run()
+    served = [f"substrate {i} of 5" for i in range(5)]
+    opt = run(scope={"substrate": served}, objective="minimum", give_up=0.5)
     write_report(opt, tmp_path / "a.html", q=1)
     page = (tmp_path / "a.html").read_text(encoding="utf-8")
+    assert "the decision has to serve" in page and "what you meet" not in page
+    prices = page[page.index('id="price"') :].split("</table>")[0].split("<tr")[2:]
+    assert len(prices) == len(set(prices)) > 0
     assert 'id="scope"' in page and "On each context" in page
     assert page.count("substrate 4 of 5") > 3
     space = Space({"x": (0.0, 1.0)}, {"c": (0.0, 1.0)})

@@ -216,6 +216,11 @@ def _note(message: Warning | str, category: type[Warning], *location: object) ->
 
 def in_shell(message: str) -> str:
     """A message of the library with the arguments as they are typed in a shell."""
+    message = re.sub(
+        r"`recommend\(objective='([^']+)'\)`",
+        r"`recommend --algorithm erbo --objective '\1'`",
+        message,
+    )
     longest = sorted(_IN_SHELL, key=len, reverse=True)
     words = "|".join(map(re.escape, longest))
     return re.sub(

@@ -148,6 +148,8 @@ def check_options(
     near = did_you_mean(first, [*names, *arguments])
     if remedies and first in remedies:
         near = f" Did you mean `{remedies[first]}`?"
+    if first == "scope":  # an argument of the optimizers only
+        near = " A recipe takes the list to be served as `reference`, a ContextSet."
     others = [
         other
         for other, one in RECIPES.items()

@@ -96,7 +96,7 @@ class PriceCurve(Generic[_Row]):
             worst = f"{shown(self.worst_cases[i].item())} ({within})"
             mark = "  <- the knee: from here on more is paid for less"
             lines.append(f"  {shown(paid)}{share}: {worst}{mark if i == knee else ''}")
-        return "\n".join(lines)
+        return "\n".join(dict.fromkeys(lines))  # a price that buys nothing is no line
 
 
 def no_worse(worst: Tensor, paid: Tensor, allowed: Tensor) -> Tensor:

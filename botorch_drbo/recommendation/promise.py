@@ -46,9 +46,12 @@ def interval_words(belief: GaussianMixture, level: float) -> str:
         return f"{shown(low)} to {shown(high)}"
     digits = 1 - math.floor(math.log10(width))
     ends = [round(end, digits) + 0.0 for end in (low, high)]  # no minus zero
+    if digits > _MOST_ZEROS:
+        return " to ".join(map(shown, ends))
     return " to ".join(f"{end:.{max(digits, 0)}f}" for end in ends)
 
 
+_MOST_ZEROS = 6  # behind the point, before a power of ten is easier to read
 LEVEL = 0.9
 """Of the intervals that are shown where no other is asked for."""
 _NUM_DRAWS = 256  # of the outcomes over contexts, of all models of an ensemble

@@ -402,8 +402,11 @@ def _intervals(best: NamedRecommendation) -> tuple[str, str]:
 def _meaning(found: Findings) -> str:
     best = found.best
     better = "highest" if found.optimizer.maximize else "lowest"
+    listed = found.optimizer.algorithm.options.get("reference") is not None
+    served = "what the decision has to serve: in use you do not choose them"
     return (
-        "Contexts are what you meet and do not choose. Expected is the mean "
+        f"Contexts are {served if listed else 'what you meet and do not choose'}. "
+        "Expected is the mean "
         f"{best.outcome} over the contexts as they are expected; worst-case is the "
         "mean over the worst distribution of them that counts as possible. The "
         f"{better} is sought. Values are what the model expects; an interval says "

@@ -301,7 +301,10 @@ class Category(Variable):
         if self.features is None:
             return None
         table = torch.tensor(self.features, dtype=torch.double)
-        table = (table - table.mean(0)) / table.std(0)
+        table = table - table.mean(0)
+        # By a power of two, so that squares of any unit are finite.
+        table = torch.ldexp(table, -table.abs().amax(0).frexp().exponent)
+        table = table / table.std(0)
         k, p = table.shape
         if p >= k:
             left, sizes, _ = torch.linalg.svd(table, full_matrices=False)
@@ -382,8 +385,12 @@ class Log(Variable):
         return _inside(finite_numbers(column, cell), self.lower, self.upper, cell).log()
 
     def decode(self, numbers: Tensor) -> list[Any]:
-        r"""The numbers, never outside the bounds by rounding."""
-        return _listed(self.units(numbers).clamp(self.lower, self.upper))
+        r"""The numbers as they were told, never outside the bounds by rounding."""
+        return [
+            # The logarithm of 20 gives 19.999999999999996 back.
+            None if v is None else min(max(float(f"{v:.14g}"), self.lower), self.upper)
+            for v in _listed(self.units(numbers))
+        ]
 
 
 def feature_rows(

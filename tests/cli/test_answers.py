@@ -234,6 +234,8 @@ def test_arguments_are_named_as_they_are_typed() -> None:
     assert in_shell("`radius` and `half_life`") == "`--radius` and `--half-life`"
     assert in_shell("line 3, column `radius`") == "line 3, column `radius`"
     assert in_shell("wider bounds, or `clip=0.08`") == "wider bounds, or `--clip 0.08`"
+    later = "`recommend --algorithm erbo --objective 'worst fifth'`"
+    assert in_shell("`recommend(objective='worst fifth')`") == later
     assert in_shell("`maximize=False`, `temp=6`") == "`--minimize`, `temp=6`"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pandas as pd
@@ -10,6 +11,8 @@ import torch
 from botorch.exceptions.errors import InputDataError
 
 from botorch_drbo import Category, NamedOptimizer, RobustOptimizer, Space
+from botorch_drbo.space import Log
+from tests.data import DATA, needs
 
 DECISIONS = {
     "ligand": Category(list("ABCDE")),
@@ -189,3 +192,61 @@ def test_a_plate_is_told_in_any_order() -> None:
     for trial in opt.trials[-8:]:
         assert trial.chosen_context is not None and trial.c is not None
         assert trial.c.equal(trial.chosen_context)
+
+
+def made_reactions() -> tuple[pd.DataFrame, dict[str, Category], dict[str, Category]]:
+    return reactions(), DECISIONS, CONTEXTS
+
+
+def suzuki_reactions() -> tuple[pd.DataFrame, dict[str, Category], dict[str, Category]]:
+    table = pd.read_csv(DATA / "reactions_suzuki_30_rows.csv")
+    kinds = {n: Category(sorted(set(table[n]))) for n in list(table)[:-1]}
+    decisions = {n: kinds[n] for n in list(kinds)[:3]}
+    return table, decisions, {n: kinds[n] for n in list(kinds)[3:]}
+
+
+@pytest.mark.parametrize(
+    "reactions",
+    [
+        made_reactions,
+        pytest.param(
+            suzuki_reactions, marks=needs("reactions_suzuki_30_rows.csv"), id="suzuki"
+        ),
+    ],
+)
+@pytest.mark.parametrize("algorithm", ["erbo", "ei_integral"])
+def test_a_plate_of_eight_takes_six_substrates_of_twelve(
+    reactions: Callable[[], Any], algorithm: str
+) -> None:
+    """Seven of the eight were one substrate where each decision chose by itself."""
+    table, decisions, contexts = reactions()
+    opt = NamedOptimizer.from_dataframe(
+        table,
+        decisions=decisions,
+        contexts=contexts,
+        outcome="yield",
+        algorithm=algorithm,
+        scope="uniform",
+        surrogate="botorch",
+        num_initial=0,
+    )
+    x, c = opt.ask(8, choose_context=True)
+    assert len(c.drop_duplicates()) >= 6
+    assert len(x.drop_duplicates()) == 8
+
+
+def test_numbers_of_the_scope_come_back_as_they_were_typed() -> None:
+    """Also on a logarithmic scale, so that no well is asked for twice."""
+    speeds = [20.0, 500.0, 9e3]
+    space = Space({"dose": Log(0.3, 30.0)}, {"rpm": Log(10.0, 1e4)}, outcome="y")
+    opt = NamedOptimizer(
+        "erbo", space, scope={"rpm": speeds}, surrogate="botorch", raw_samples=16
+    )
+    stock, wells = pd.DataFrame({"dose": [0.7, 11.1]}), []
+    for i in range(6):
+        x, c = opt.ask(choose_context=True, candidates=stock)
+        wells.append((x["dose"].iloc[0], c["rpm"].iloc[0]))
+        opt.tell(x, c, 1.0 * i)
+    assert sorted(wells) == [(d, r) for d in (0.7, 11.1) for r in speeds]
+    with pytest.raises(InputDataError, match="none is left"):
+        opt.ask(choose_context=True, candidates=stock)

@@ -98,3 +98,9 @@ def test_one_name_for_two_options_of_a_product_is_refused() -> None:
     with pytest.raises(InputDataError, match=r"`num_candidates` of the policy.*advers"):
         make_recipe(adversary="wasserstein", policy=WithNumCandidates())
     assert make_recipe(adversary="mmd", policy=WithNumCandidates())
+
+
+def test_a_scope_is_the_reference_of_a_recipe() -> None:
+    """Hosts pass options to recipes."""
+    with pytest.raises(InputDataError, match="served as `reference`, a ContextSet"):
+        make_recipe("erbo", scope="uniform")

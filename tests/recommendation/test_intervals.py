@@ -500,3 +500,11 @@ def test_how_it_prints() -> None:
     assert "(90%: -0.0016 to 0.0016, by the model)" in text
     sure = GaussianMixture(torch.ones(1).double(), torch.zeros(1).double())
     assert "(90%: 1 to 1, by" in str(replace(best, promise=promise(expected=sure)))
+
+
+def test_an_interval_of_tiny_units_has_powers_of_ten() -> None:
+    belief = GaussianMixture(
+        torch.tensor([1.4e-13]).double(), torch.tensor([1e-12]).double()
+    )
+    low, high = promises.interval_words(belief, 0.9).split(" to ")
+    assert (low, high) == ("-1.5e-12", "1.8e-12")
