@@ -87,12 +87,22 @@ class Plate:
             return
         left = len(without(listed, used_up(taken, contexts, each)))
         if num_wells > each * left:
+            more = next(
+                (
+                    f"say `contexts_per_decision={k}`, "
+                    for k in range(each + 1, len(contexts) + 1)
+                    if k * len(without(listed, used_up(taken, contexts, k)))
+                    >= num_wells
+                ),
+                "",
+            )
             free = sum(int(untried(joined(x, contexts), taken).sum()) for x in listed)
             raise InputDataError(
                 f"Asked for {counted(num_wells, 'well')}, and {each * left} "
                 f"can be had: {counted(left, 'decision')} not tried yet in at least "
                 f"{counted(each, 'context')} ({counted(free, 'well')} whatever "
-                "`contexts_per_decision` is). Ask for fewer, or list more decisions."
+                f"`contexts_per_decision` is). Ask for fewer, {more}or list more "
+                "decisions."
                 if free
                 else f"Asked for {counted(num_wells, 'well')}, and none is left: each "
                 f"of {counted(len(listed), 'decision')} was tried in each of "

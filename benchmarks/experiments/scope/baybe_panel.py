@@ -10,7 +10,6 @@ Writes `benchmarks/results/scope/baybe.csv`, which the report of the plates read
 from __future__ import annotations
 
 import warnings
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -32,9 +31,10 @@ from benchmarks.experiments.scope.play import (
     judged,
     positions,
 )
+from benchmarks.experiments.scope.report import BAYBE, BESIDE
 from benchmarks.run.provenance import commit
 
-ROW, _YIELD = "BayBE's panel", "mean of the panel"
+_YIELD = "mean of the panel"
 
 
 def of_baybe(world: ListedWorld, seed: int, study: Study) -> list[dict[str, Any]]:
@@ -60,9 +60,10 @@ def of_baybe(world: ListedWorld, seed: int, study: Study) -> list[dict[str, Any]
         if told in study.checkpoints:
             expected = campaign.posterior_stats(world.decisions, ["mean"])
             seen = campaign.measurements
+            first = seen[_YIELD].idxmax()
             picks = {
-                ROW: world.decisions.iloc[[int(expected.to_numpy().argmax())]],
-                f"{ROW}, best seen": seen.loc[[seen[_YIELD].idxmax()], [*world.chosen]],
+                BAYBE: world.decisions.iloc[[int(expected.to_numpy().argmax())]],
+                f"{BAYBE}, best seen": seen.loc[[first], [*world.chosen]],
             }
             for row, best in picks.items():
                 found.append({"row": row, "told": told, **judged(world, best)})
@@ -83,8 +84,7 @@ def main() -> None:
                 rows = of_baybe(CASES[case](seed), seed, study)
             kept += [{**about, **row} for row in rows]
             print(case, seed, flush=True)
-    out = Path("benchmarks/results/scope/baybe.csv")
-    pd.DataFrame(kept).round(2).to_csv(out, index=False)
+    pd.DataFrame(kept).round(2).to_csv(BESIDE, index=False)
 
 
 if __name__ == "__main__":
