@@ -77,7 +77,9 @@ def statistics_of_plates(rows: pd.DataFrame) -> dict[str, Mean]:
 
 def report_of_plates(rows: pd.DataFrame) -> str:
     """The page of the results on plates, with what BayBE's environment has left."""
-    rows = pd.concat([rows, pd.read_csv(BESIDE)], ignore_index=True)
+    beside: Any = pd.read_csv(BESIDE)
+    seen = beside["row"].str.endswith("best seen")
+    rows = pd.concat([rows, beside[~seen]], ignore_index=True)
     text = [_PLATES, *_claims(statistics_of_plates(rows))]
     new: Any = rows[rows["true"].notna()].groupby("row")[["said", "true"]].mean()
     text.append("\nShare explained at levels never tried, by 36 trials:\n")
@@ -90,7 +92,13 @@ def report_of_plates(rows: pd.DataFrame) -> str:
         f"and of {after[1]} after 48, in brackets *erbo* without."
     )
     others: Any = rows[rows["row"] != FEATURES]
-    return "\n".join([*text, *_tables(others)])
+    picks = beside.set_index([*_BLOCK, "told", "row"])["mean"].unstack("row")
+    same = (picks.nunique(axis=1) == 1).mean()
+    text.append(
+        f"\nWhat BayBE's mean recommends is the best outcome of its panel so far in "
+        f"{same:.0%} of the cases."
+    )
+    return "\n".join([*text, *_tables(others)]).replace(" (± nan)", "")
 
 
 def make_report(rows: pd.DataFrame) -> str:

@@ -8,10 +8,19 @@ import pytest
 
 from benchmarks.commands import RESULTS
 from benchmarks.experiments.scope.cases import CASES, OUTCOME
-from benchmarks.experiments.scope.play import CVAR, ROWS, judged, positions
-from benchmarks.experiments.scope.report import by_block, make_report, statistics
+from benchmarks.experiments.scope.play import CVAR, STUDIES, judged, positions
+from benchmarks.experiments.scope.report import (
+    BAYBE,
+    FEATURES,
+    by_block,
+    make_report,
+    report_of_plates,
+    statistics,
+    statistics_of_plates,
+)
 
 SCOPE = RESULTS / "scope"
+ROWS = STUDIES["trials"].rows
 ROOT = RESULTS.parents[1]
 
 
@@ -60,6 +69,58 @@ def test_the_committed_page_is_made_of_the_committed_table() -> None:
     page = (SCOPE / "README.md").read_text(encoding="utf-8")
     assert page == make_report(rows)
     assert len(rows) == 72 * 3 * (len(ROWS) + 1)
+
+
+def test_statistics_of_plates_are_positive_where_their_claims_are_right() -> None:
+    draw = np.random.default_rng(0)
+    rows = [
+        {"case": case, "seed": seed, "row": row, "told": told, "commit": "abc"}
+        | {m: size + draw.normal() for m in ("mean", "worst_fifth", "hardest_third")}
+        for case in ("suzuki", "described")
+        for seed in range(8)
+        for row, size in {
+            **dict.fromkeys((*STUDIES["plates"].rows, BAYBE), 0.0),
+            "erbo": 20.0,
+            FEATURES: 40.0,
+        }.items()
+        if case == "described" or row != FEATURES
+        for told in (24, 48)
+    ]
+    rows += [
+        {"case": "described", "seed": seed, "row": f"new levels, {row}", "told": 36}
+        | {"said": true, "true": true, "commit": "abc"}
+        for seed in range(8)
+        for row, true in (("features", 0.6), ("names", 0.3))
+    ]
+    found = statistics_of_plates(pd.DataFrame(rows))
+    assert all(one.mean > 0 and one.p < 0.01 for one in found.values())
+    assert [found[name].blocks for name in ("P1", "D1", "D3")] == [16, 8, 8]
+
+
+def test_features_are_known_to_one_row_only() -> None:
+    world = CASES["described"](101)
+    plain = world.without_features()
+    assert world.chosen["x1"].constructor_arguments()["features"]
+    assert "features" not in plain.chosen["x1"].constructor_arguments()
+    assert np.array_equal(plain.outcomes, world.outcomes)
+    assert [*STUDIES["plates"].rows_of(plain)] == [*STUDIES["plates"].rows[:-1]]
+
+
+def test_the_committed_page_of_plates_is_made_of_the_committed_tables() -> None:
+    rows = pd.read_csv(SCOPE / "plates.csv")
+    page = (SCOPE / "plates.md").read_text(encoding="utf-8")
+    assert page == report_of_plates(rows)
+    study = STUDIES["plates"]
+    blocks = rows[["case", "seed"]].drop_duplicates()
+    assert len(blocks) == len(study.seeds) * len(study.cases)
+    said = " ".join((ROOT / "docs/scope.md").read_text(encoding="utf-8").split())
+    found = statistics_of_plates(
+        pd.concat([rows, pd.read_csv(SCOPE / "baybe.csv")], ignore_index=True)
+    )
+    for name in ("P1", "P2", "P3", "P4", "B1", "B2", "D1", "D2"):
+        one = found[name]
+        words = f"{one.mean:.1f} ± {one.error:.1f}".replace("0.", ".")
+        assert words in said, (name, words)
 
 
 def test_the_page_on_scopes_says_what_was_measured() -> None:
