@@ -167,9 +167,10 @@ _PLATES = """# Plates of 8, levels with features, the rule before, BayBE
 
 `python -m benchmarks scope plates`; BayBE in an environment of its own
 (`benchmarks/experiments/scope/baybe_panel.py`). Written down before any run, with
-seeds that no other study has: the second part of `claims.md`. Outcomes are between 0
-and 100; mean ± error over seeds (± over the cases). A statistic is positive where its
-claim is right; p is of the one-sided sign-flip test of that mean.
+seeds that no other study has: the second part of `claims.md` (the commit named below
+was on a branch that has been rebased since). Outcomes are between 0 and 100; mean ±
+error over seeds (± over the cases). A statistic is positive where its claim is right;
+p is of the one-sided sign-flip test of that mean.
 
 - P1, P2: at 48 trials *erbo* is better than *own uncertainty*, the rule before: in the
   mean, in the worst fifth.
