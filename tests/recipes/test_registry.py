@@ -43,7 +43,7 @@ def test_schedules_survive() -> None:
         ("wdrbo", {"radios": 0.1}, "no option radios. Did you mean `radius`"),
         ("wdrbo", {"beta": -1.0}, "^`beta` must not be negative, got -1.0"),
         ("wdrbo", {"beta": "big"}, "^`beta` must be a number, got str 'big'.*Schedule"),
-        ("wdrbo", {"beta": float("nan")}, "^`beta` must be finite"),
+        ("wdrbo", {"beta": float("nan")}, "^`beta` must be a finite number"),
         ("sbo_kde", {"num_contexts": 0}, "num_contexts"),
         ("stable_opt", {"num_contexts": True}, "num_contexts"),
     ],
