@@ -136,12 +136,16 @@ def check_weights(weights: Tensor, num_points: int, name: str = "weights") -> Te
 
 def is_number(value: object) -> TypeGuard[float]:
     """Whether this is one real number, and no flag."""
-    return isinstance(value, Real) and not isinstance(value, bool)
+    # NumPy calls a duration a whole number.
+    return isinstance(value, Real) and not isinstance(value, bool | np.timedelta64)
 
 
 def is_finite_number(value: object) -> TypeGuard[float]:
     """Whether this is one real number, no flag, neither infinite nor NaN."""
-    return is_number(value) and math.isfinite(value)
+    try:
+        return is_number(value) and math.isfinite(value)
+    except OverflowError:  # a whole number or a fraction beyond float64
+        return False
 
 
 def as_numbers(value: object, failure: str) -> Tensor:
@@ -159,7 +163,10 @@ def as_numbers(value: object, failure: str) -> Tensor:
     ):
         raise InputDataError(f"{failure}, got {value!r:.200}.")
     known = array.dtype in (np.float32, np.float64)
-    return torch.from_numpy(array.copy() if known else array.astype(np.float64))
+    try:
+        return torch.from_numpy(array.copy() if known else array.astype(np.float64))
+    except OverflowError as error:
+        raise InputDataError(f"{failure}, got {value!r:.200}.") from error
 
 
 def quoted(name: str) -> str:
@@ -176,7 +183,7 @@ def finite_number(value: object, name: str, remedy: str = "") -> float:
         raise InputDataError(
             f"{quoted(name)} must be a number, got {kind} {value!r:.200}.{remedy}"
         )
-    if not math.isfinite(value):
+    if not is_finite_number(value):
         raise InputDataError(f"{quoted(name)} must be a finite number, got {value!r}.")
     return float(value)
 

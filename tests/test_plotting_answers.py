@@ -140,6 +140,27 @@ def test_a_policy_with_names_and_categories():
     assert [text.get_text() for text in ax.get_yticklabels()] == ["sun", "rain"]
 
 
+@pytest.mark.parametrize("given", ["tensor", "dictionary", "table"])
+@pytest.mark.parametrize("context", [[0.0, 3.0, 1.0], ["sun", "rain", "fog"]])
+def test_the_policy_of_a_named_run_is_no_diagonal(given, context):
+    """Its table holds the contexts as well, in whatever form they were given."""
+    numbers = context if given == "tensor" and context[0] == 0.0 else [0.0, 2.0, 1.0]
+    contexts = {
+        "tensor": torch.tensor(numbers).unsqueeze(-1),
+        "dictionary": {"c": context},
+        "table": pd.DataFrame({"c": context}),
+    }[given]
+    policy = pd.DataFrame({"c": context, "x": [5.0, 7.0, 6.0]})
+    ax = plot_policy(contexts, policy)
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("c", "x")
+    expected = [5.0, 6.0, 7.0] if context[0] == 0.0 else [5.0, 7.0, 6.0]
+    assert lines(ax)["context known"] == expected
+    # A table of decisions alone is drawn as it is.
+    own = torch.tensor([[4.0], [5.0], [6.0]])
+    decided = policy[["x"]].assign(other=1.0)
+    assert lines(plot_policy(own, decided))["context known"] == [5.0, 7.0, 6.0]
+
+
 @pytest.mark.parametrize(
     ("options", "error", "words"),
     [

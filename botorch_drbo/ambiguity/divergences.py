@@ -107,7 +107,8 @@ class ModifiedChiSquared(AmbiguitySet):
         square = mean_u.square()
         variance = (var_u - radius * square).clamp_min(0.0) / mass
         variance = variance + square * excess / mass.square()
-        inverse_d = (excess / variance).sqrt()  # 1 / d; zero at radius zero
+        # 1 / d; zero at radius zero, and finite for the smallest of weights
+        inverse_d = (excess / variance).clamp_max(_STEEP).sqrt()
         # Whatever the rounding of the excess: the next score has no mass.
         inverse_d = torch.maximum(inverse_d, (next_gap + mean_gap).reciprocal())
         multiplier = 0.5 * span * mass / inverse_d
@@ -170,7 +171,7 @@ class ModifiedChiSquared(AmbiguitySet):
             The distances, ``...``; infinite where ``q`` has mass and ``p`` has none.
         """
         p, q = check_distributions(p, q)
-        parts = torch.where(p == q, 0.0, (q - p).square() / p)
+        parts = torch.where(p == q, 0.0, (q - p) / p * (q - p))
         return parts.sum(-1)
 
 
@@ -363,7 +364,7 @@ class ChiSquared(AmbiguitySet):
             The distances, ``...``; infinite where ``p`` has mass and ``q`` has none.
         """
         p, q = check_distributions(p, q)
-        parts = torch.where(p == q, 0.0, (q - p).square() / q)
+        parts = torch.where(p == q, 0.0, (q - p) / q * (q - p))
         return parts.sum(-1)
 
 
@@ -570,7 +571,8 @@ class KullbackLeibler(AmbiguitySet):
             The distances, ``...``; infinite where ``q`` has mass and ``p`` has none.
         """
         p, q = check_distributions(p, q)
-        parts = torch.where(q > 0, q * (q / p).log(), 0.0)
+        # Of the roots, whose ratio does not overflow.
+        parts = torch.where(q > 0, 2.0 * q * (q.sqrt() / p.sqrt()).log(), 0.0)
         return parts.sum(-1).clamp_min(0.0)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -337,6 +337,24 @@ def _squeezing(outcomes: NDArray[np.float64]) -> int | None:
     return far if 0.0 < _SQUEEZES * np.ptp(others) < np.ptp(outcomes) else None
 
 
+def _begins_with(policy: Any, contexts: Any) -> bool:
+    """Whether the first columns of a table are a tensor of contexts; there are more."""
+    if not isinstance(contexts, Tensor) or contexts.ndim != 2:
+        return False
+    if policy.shape[1] <= contexts.shape[1]:
+        return False
+    for j, numbers in enumerate(as_array(contexts).T):
+        found = column_of(policy, j, "", "decisions")
+        if found.categories is None:
+            same = np.allclose(found.values, numbers, equal_nan=True)
+        else:  # a number for each category
+            pairs = {*zip(found.values, numbers, strict=True)}
+            same = len(pairs) == len({*numbers}) == len(found.categories)
+        if not same:
+            return False
+    return True
+
+
 def plot_policy(
     contexts: Any,
     decisions: Any,
@@ -351,7 +369,7 @@ def plot_policy(
 
     Args:
         contexts: ``m x d_c``, the argument of ``RobustOptimizer.policy`` or
-            ``NamedOptimizer.policy``; a tensor or a DataFrame.
+            ``NamedOptimizer.policy``; a tensor, a DataFrame or a dictionary of columns.
         decisions: ``m x d_x``, its result; of a DataFrame the columns that ``contexts``
             has as well, and empty ones, are left out.
         ax: Where to draw; a new figure if None.
@@ -381,11 +399,17 @@ def plot_policy(
         raise BotorchTensorDimensionError(
             f"`labels` must have 2 entries, got {len(labels)}."
         )
+    if isinstance(contexts, Mapping):
+        import pandas as pd
+
+        contexts = pd.DataFrame(contexts)
     if len(contexts) != len(decisions):
         raise BotorchTensorDimensionError(
             f"`contexts` and `decisions` must have as many rows, got {len(contexts)} "
             f"and {len(decisions)}."
         )
+    if hasattr(decisions, "columns") and _begins_with(decisions, contexts):
+        contexts = decisions.iloc[:, : contexts.shape[-1]]  # now by their names
     if hasattr(contexts, "columns") and hasattr(decisions, "columns"):
         both = [name for name in contexts.columns if name in decisions.columns]
         # What was not known of the contexts is an empty column of the policy.

@@ -10,7 +10,13 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from botorch_drbo.ambiguity import ModifiedChiSquared, SolverStatus
+from botorch_drbo.ambiguity import (
+    AmbiguitySet,
+    ChiSquared,
+    KullbackLeibler,
+    ModifiedChiSquared,
+    SolverStatus,
+)
 from botorch_drbo.testing import AmbiguitySetCase
 from tests.ambiguity.test_contract import MEMBERS
 
@@ -99,3 +105,34 @@ def test_a_score_next_to_nothing_is_not_divided_by_its_square() -> None:
         robust = ModifiedChiSquared(radius).worst_case(f, thirds)
         assert robust.value.item() == pytest.approx(0.0, abs=1e-60)
         torch.testing.assert_close(robust.weights, torch.tensor(expected).double())
+
+
+@pytest.mark.parametrize("case", MEMBERS, ids=lambda case: case.name)
+@pytest.mark.parametrize("tiny", [1e-170, 1e-300, 1e-310, 5e-324])
+def test_a_weight_next_to_nothing(case: AmbiguitySetCase, tiny: float) -> None:
+    """The lowest score has it: whatever that is worth, all stays a number."""
+    f = torch.tensor([0.0, 1.0, 2.0], dtype=torch.double)
+    for shares in ([tiny, 1.0, 0.0], [tiny, 1.0, tiny], [1.0, tiny, 0.0]):
+        p = torch.tensor(shares, dtype=torch.double)
+        for radius in (1e-6, 0.3, 2.0):
+            ambiguity = case.make(radius, 3)
+            robust = ambiguity.worst_case(f, p)
+            assert torch.isfinite(robust.weights).all(), robust
+            assert robust.weights.sum().item() == pytest.approx(1.0, abs=1e-6)
+            expected = (f * p).sum().item()
+            if ambiguity.holds_reference:
+                assert robust.value.item() <= expected + 1e-6
+            assert not robust.multiplier.isnan()
+
+
+@pytest.mark.parametrize("ball", [ModifiedChiSquared, ChiSquared, KullbackLeibler])
+def test_distances_of_weights_next_to_nothing(ball: type[AmbiguitySet]) -> None:
+    """Neither an overflow nor an underflow is taken for a distance."""
+    p = torch.tensor([1.0, 1e-312], dtype=torch.double)
+    q = torch.tensor([1.0, 0.0], dtype=torch.double)
+    away = torch.tensor([0.999, 0.001], dtype=torch.double)
+    known = ball(1.0)
+    assert not known.distance(p, q).isnan() and not known.distance(q, p).isnan()
+    if ball is KullbackLeibler:
+        by_hand = 0.999 * math.log(0.999) + 0.001 * (312 * math.log(10) - math.log(1e3))
+        assert known.distance(p, away).item() == pytest.approx(by_hand, rel=1e-9)

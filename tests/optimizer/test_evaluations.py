@@ -177,6 +177,7 @@ def test_what_raises_is_told_as_failed_with_its_traceback(toy: Toy) -> None:
         ((1.0, np.ma.array([2.0], mask=[True])), "numbers as `y`, got masked", False),
         ((1.0, np.datetime64("2026-01-01")), "numbers as `y`, got .*2026-01-01", False),
         ((1.0, np.timedelta64(3, "s")), "numbers as `y`, got", False),
+        ((1.0, 10**400), "numbers as `y`, got 10000", False),
         ((1.0, True), "numbers as `y`, got True", False),
         ((1.0, None), "numbers as `y`, got None", False),
         ((3 + 4j, 1.0), r"numbers as `c`, got \(3\+4j\)", False),
@@ -232,7 +233,17 @@ def test_constraints_that_the_algorithm_ignores_end_the_run(toy: Toy) -> None:
 
 
 @pytest.mark.parametrize(
-    "value", [np.ma.masked, 3 + 4j, np.datetime64(7, "ns"), b"3", "3", True]
+    "value",
+    [
+        np.ma.masked,
+        3 + 4j,
+        np.datetime64(7, "ns"),
+        np.timedelta64(3, "s"),
+        10**400,
+        b"3",
+        "3",
+        True,
+    ],
 )
 def test_a_named_context_is_a_number(value: Any) -> None:
     opt = NamedOptimizer("random", Space({"x": (0, 1)}, {"c": (0, 9)}))
