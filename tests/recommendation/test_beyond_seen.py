@@ -10,9 +10,13 @@ from botorch_drbo.recommendation.model_check import beyond_seen
 
 SPACE = Space(
     {"x": (0.0, 1.0)},
-    {"temp": (-10.0, 40.0), "dose": Log(0.1, 100.0), "sky": Category(["sun", "rain"])},
+    {
+        "temp": (-10.0, 40.0),
+        "dose": Log(0.1, 100.0),
+        "sky": Category(["sun", "rain", "fog"]),
+    },
 ).search_space
-SEEN = torch.tensor([[5.0, 1.0, 0.0], [20.0, 10.0, 0.0]]).double()
+SEEN = torch.tensor([[5.0, 1.0, 0.0], [20.0, 10.0, 2.0]]).double()
 SEEN[:, 1] = SEEN[:, 1].log()
 
 
@@ -37,7 +41,7 @@ def test_each_column_is_said_with_its_end_its_reach_and_its_share() -> None:
 
 @pytest.mark.parametrize("weight", [0.0, 0.04])
 def test_what_stays_inside_or_nearly_says_nothing(weight: float) -> None:
-    assert words([[5.0, 1.0, 0.0], [30.0, 1.0, 0.0]], [1.0 - weight, weight]) == ""
+    assert words([[5.0, 1.0, 2.0], [30.0, 1.0, 0.0]], [1.0 - weight, weight]) == ""
 
 
 def test_a_recommendation_says_it_in_units_and_its_check_need_not() -> None:
