@@ -551,10 +551,11 @@ def _described_levels(said: Description, guessed: Collection[str]) -> Descriptio
 
 def _with_default(said: Description, no_insurance: bool) -> tuple[Description, str]:
     """The recipe and the decision rule where none is named, and what they do."""
-    if no_insurance and (said.against or said.give_up or said.algorithm):
+    other = said.against or said.give_up or said.algorithm
+    if no_insurance and (other or said.radius is not None):
         raise InputDataError(
-            "--no-insurance is the expectation alone: leave out --against, --give-up "
-            "and --algorithm, here and in the file."
+            "--no-insurance is the expectation alone: leave out --against, --give-up, "
+            "--radius and --algorithm, here and in the file."
         )
     if said.algorithm is not None:
         return said, ""
@@ -572,7 +573,7 @@ def _with_default(said: Description, no_insurance: bool) -> tuple[Description, s
             replace(said, algorithm=DEFAULT),
             f"learnt and decided for: {said.objective}{price}",
         )
-    if said.radius is not None and not said.against and not no_insurance:
+    if said.radius is not None and not said.against:
         return said, ""
     over = f" over the scope, {said.scope}" if said.scope else ""
     # Who says which contexts count fears no others, unless that is said too.

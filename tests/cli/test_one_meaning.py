@@ -26,10 +26,10 @@ ROWS = [
 PROBLEM = """outcome = "profit"
 {keys}
 [decisions]
-price = [10, 90]
-stock = [0, 9]
+price = [10.0, 90.0]
+stock = [0.0, 9.0]
 [contexts]
-temp = [0, 40]
+temp = [0.0, 40.0]
 """
 OPTIONS = {
     "minimize": ("true", ["--minimize"]),
@@ -104,7 +104,7 @@ def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]
 
 
 def test_every_key_has_an_option_and_every_command_takes_it() -> None:
-    # Of features a column that is a category has its own test: test_features.py.
+    # Features need a column that is a category: they have their own test below.
     assert {*OPTIONS, "outcome", "features"} == set(problem._KEYS)
     named = {command.callback.__name__ for command in app.registered_commands}  # pyright: ignore
     assert named == {*COMMANDS, "init", "example"}
@@ -125,6 +125,52 @@ def test_an_option_is_its_key(
     assert by_word == asked(command, [*others, f"{key} = {value}"], [])
     # What is ignored on both roads would be equal too.
     assert by_word != asked(command, others, [])
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_features_by_word_are_those_of_the_key(
+    asked: Callable[..., str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    command: str,
+) -> None:
+    (tmp_path / "stocks.csv").write_text(
+        "stock,size\n" + "".join(f"{k},{k % 4}\n" for k in range(10))
+    )
+    levels = json.dumps([str(k) for k in range(10)])
+    kind = f"{{{{Category = {levels}}}}}"
+    monkeypatch.setitem(globals(), "PROBLEM", PROBLEM.replace("[0.0, 9.0]", kind))
+    by_word = asked(command, [], ["--features", "stock=stocks.csv"])
+    assert by_word == asked(command, ['features = {stock = "stocks.csv"}'], [])
+    assert by_word != asked(command, [], [])
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_columns_by_word_are_those_of_the_file(
+    asked: Callable[..., str], command: str
+) -> None:
+    words = ["--decisions", "price=10:90", "stock=0:9", "--contexts", "temp=0:40"]
+    by_word = asked(command, [], [*words, "--outcome", "profit"])
+    assert by_word == asked(command, [], [])
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_no_insurance_is_erbo(asked: Callable[..., str], command: str) -> None:
+    by_word = asked(command, [], ["--no-insurance"])
+    assert by_word == asked(command, ['algorithm = "erbo"'], [])
+    assert by_word != asked(command, [], [])
+
+
+@pytest.mark.parametrize("key", ["radius", "against", "give_up", "algorithm"])
+def test_no_insurance_and_another_is_refused(
+    asked: Callable[..., str], tmp_path: Path, key: str
+) -> None:
+    asked("check", [f"{key} = {OPTIONS[key][0]}"], [])
+    words = ["recommend", str(tmp_path / "data.csv"), "--no-insurance"]
+    done = CliRunner().invoke(app, words)
+    assert done.exit_code == 2
+    assert "is the expectation alone: leave out" in " ".join(done.stderr.split())
+    assert f"--{key.replace('_', '-')}" in done.stderr
 
 
 @pytest.mark.parametrize("command", COMMANDS)
