@@ -61,6 +61,18 @@ def test_a_wrong_value_is_refused_with_its_place(
     assert words in str(caught.value)
 
 
+@pytest.mark.parametrize("first", [0.001, -3.0])
+def test_an_ordinal_is_meant_within_a_millionth_of_its_smallest_gap(
+    first: float,
+) -> None:
+    scale = Ordinal([*sorted({first, 0.001}), 0.002, 5.0])
+    encoded = scale.encode([0.002 + 9e-10, 0.002 - 9e-10, 5.0 - 9e-10], cell)
+    assert encoded.tolist() == [0.002, 0.002, 5.0]
+    for wrong in (0.002 + 1.5e-9, 0.001 - 1.5e-9, 5.0 + 1e-7, 0.0):
+        with pytest.raises(InputDataError, match="must be one of"):
+            scale.encode([wrong], cell)
+
+
 @pytest.mark.parametrize(
     ("make", "words"),
     [
