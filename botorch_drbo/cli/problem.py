@@ -551,8 +551,9 @@ def _described_levels(said: Description, guessed: Collection[str]) -> Descriptio
 
 def _with_default(said: Description, no_insurance: bool) -> tuple[Description, str]:
     """The recipe and the decision rule where none is named, and what they do."""
-    other = said.against or said.give_up or said.algorithm
-    if no_insurance and (other or said.radius is not None):
+    if no_insurance and (
+        said.against or said.give_up or said.algorithm or said.radius is not None
+    ):
         raise InputDataError(
             "--no-insurance is the expectation alone: leave out --against, --give-up, "
             "--radius and --algorithm, here and in the file."

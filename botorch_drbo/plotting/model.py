@@ -338,21 +338,18 @@ def _squeezing(outcomes: NDArray[np.float64]) -> int | None:
 
 
 def _begins_with(policy: Any, contexts: Any) -> bool:
-    """Whether the first columns of a table are a tensor of contexts; there are more."""
+    """Whether the first columns of a table are a tensor of contexts; it has more."""
     if not isinstance(contexts, Tensor) or contexts.ndim != 2:
         return False
-    if policy.shape[1] <= contexts.shape[1]:
-        return False
-    for j, numbers in enumerate(as_array(contexts).T):
-        found = column_of(policy, j, "", "decisions")
-        if found.categories is None:
-            same = np.allclose(found.values, numbers, equal_nan=True)
-        else:  # a number for each category
-            pairs = {*zip(found.values, numbers, strict=True)}
-            same = len(pairs) == len({*numbers}) == len(found.categories)
-        if not same:
-            return False
-    return True
+    first = [column_of(policy, j, "", "decisions") for j in range(policy.shape[1])]
+    return len(first) > contexts.shape[1] and all(
+        np.allclose(found.values, numbers, equal_nan=True)
+        if found.categories is None
+        else len({*zip(found.values, numbers, strict=True)})  # a number for each
+        == len({*numbers})
+        == len(found.categories)
+        for found, numbers in zip(first, as_array(contexts).T, strict=False)
+    )
 
 
 def plot_policy(
