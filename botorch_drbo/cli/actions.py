@@ -314,9 +314,7 @@ def recommend(
     problem, opt = _with_outcomes(options)
     this_round = problem.this_round(forecast, known)
     best = opt.recommend(**this_round, level=LEVEL if level is None else level)
-    if best.model_check is not None:
-        check = best.model_check.by_lines(problem.lines)
-        best = replace(best, model_check=check)
+    best = best.with_check(lambda check: check.by_lines(problem.lines))
     file, space = problem.file, problem.space
     answer(
         of_recommendation(best, file, space),

@@ -310,20 +310,18 @@ def recommended(
     named = _named(recipe, decided)
     _warn_of_threshold(named, run)
     best = recipe.recommended(state, candidates)
-    check, moved = best.model_check, moved_in(run)
-    if check is not None:
-        trials = tuple(run.ledger.standing.complete)
-        check = replace(check, trials=trials, moved=moved)
+    trials, moved = tuple(run.ledger.standing.complete), moved_in(run)
+    best = best.with_check(lambda check: replace(check, trials=trials, moved=moved))
+    told = configuration.outcome.told
     worst = ContextSet(best.context_set.points, best.worst_case_weights.clamp_min(0.0))
     best = replace(
         best,
         level=level,
-        model_check=check,
+        certainty=best.certainty.then(told),
         beyond=beyond_seen(worst, run.ledger.history.C, configuration.space),
         moved=moved,
         worlds=tuple(
-            world._replace(expected=configuration.outcome.told(world.expected))
-            for world in best.worlds
+            world._replace(expected=told(world.expected)) for world in best.worlds
         ),
         direction=""
         if best.worlds
@@ -331,7 +329,7 @@ def recommended(
             best.context_set, worst, run, listed=this_round.context_set is not None
         ),
     )
-    turned = ["price", "promise", "model_check", "expected_value", "worst_case_value"]
+    turned = ["price", "expected_value", "worst_case_value"]
     if named is not None:  # a share has no unit, and words have no radius to speak of
         best = replace(
             best,

@@ -16,6 +16,8 @@ from botorch_drbo.contexts import ContextSet
 from botorch_drbo.problem.round import History
 from botorch_drbo.problem.search_space import SearchSpace
 from botorch_drbo.recommendation.model_check import ModelCheck
+from botorch_drbo.recommendation.promise import Later
+from botorch_drbo.sampling import isolated_rng
 from botorch_drbo.surrogate.base import ModelData, Surrogate
 from botorch_drbo.surrogate.by_name import GivenModel
 from botorch_drbo.surrogate.cross_validation import HeldOut, cross_validated
@@ -123,6 +125,17 @@ class FittedState:
             return self.check(model, surrogate, asked)
         except UnsupportedError:
             return None
+
+    def later(self, make: Callable[[], _Made]) -> Later[_Made]:
+        """What a function makes when it is read, as if it were called now."""
+        drawn = self._generators()
+
+        def made() -> _Made:
+            with isolated_rng(self.seed, self.space.bounds.device):
+                self._set_generators(drawn)
+                return make()
+
+        return Later(made)
 
     def _generators(self) -> list[Tensor]:
         """The states of those that ``isolated_rng`` seeds."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from dataclasses import dataclass, replace
 from functools import partial
+from operator import itemgetter
 from typing import ClassVar, Self
 
 import torch
@@ -31,6 +32,7 @@ from botorch_drbo.ambiguity import AmbiguitySet
 from botorch_drbo.calibrate.budget import RobustnessProfile
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.posterior.exact import with_inducing_points
+from botorch_drbo.posterior.mixture import GaussianMixture
 from botorch_drbo.problem.round import History
 from botorch_drbo.problem.search_space import SearchSpace
 from botorch_drbo.recipes.base import Recipe, warn_beyond
@@ -45,10 +47,15 @@ from botorch_drbo.recommendation.best_decision import (
     warn_of_the_surest,
 )
 from botorch_drbo.recommendation.chosen_contexts import chosen_contexts
-from botorch_drbo.recommendation.price import GiveUp, check_give_up, price_of
+from botorch_drbo.recommendation.price import (
+    GiveUp,
+    belief_of_loss,
+    check_give_up,
+    price_of,
+)
 from botorch_drbo.recommendation.price_curve import PriceCurve, price_curve
 from botorch_drbo.recommendation.promise import Promise
-from botorch_drbo.recommendation.recommendation import Recommendation
+from botorch_drbo.recommendation.recommendation import Certainty, Recommendation
 from botorch_drbo.recommendation.stability import against_rivals, profile, rivals_of
 from botorch_drbo.recommendation.worst_case import mean_at, worlds_of, worst_case
 from botorch_drbo.sampling import isolated_rng
@@ -467,13 +474,25 @@ class ModelBasedRecipe(Recipe):
             expected = (reference.weights * mean(reference.points)).sum()
         contexts, robust = worst_case(problem, mean, seed=seed)
         of_worst = ContextSet(contexts.points, robust.weights.clamp_min(0.0))
-        check = state.check_if_closed(joint, surrogate, reference)
+        limit = best.limit
+
+        def believed() -> tuple[Certainty, GaussianMixture | None]:
+            check = state.check_if_closed(joint, surrogate, reference)
+            widening = check and check.widening
+            promise = Promise.of(joint, x, problem, of_worst, widening, seed=seed)
+            if limit is None:
+                return Certainty(promise, check), None
+            loss = belief_of_loss(joint, reference, limit.best, x)
+            return Certainty(promise, check), loss.widened(widening or 1.0)
+
+        # Five folds are fitted for them: not before somebody looks at an interval.
+        beliefs = state.later(believed)
         reached = None if feasible is None else feasible >= self.feasibility
         if reached is False:
             warn_of_the_surest(feasible, self.feasibility)
         rivals, origin = rivals_of(x, history.X, space, chance, candidates)
-        if best.limit is not None:  # others are no rivals
-            rivals = rivals[best.limit.allows(rivals)]
+        if limit is not None:  # others are no rivals
+            rivals = rivals[limit.allows(rivals)]
             origin = f"within the price, {origin}"
         return Recommendation(
             x=x,
@@ -493,19 +512,16 @@ class ModelBasedRecipe(Recipe):
             searched=problem.searched(space),
             num_outcomes=history.t,
             held=None if history.constraints is None else history.constraints.held(),
-            promise=Promise.of(
-                joint, x, problem, of_worst, check and check.widening, seed=seed
-            ),
-            model_check=check,
-            price=best.limit
+            certainty=beliefs.then(itemgetter(0)),
+            price=limit
             and price_of(
-                best.limit,
+                limit,
                 problem,
                 joint,
                 x,
                 expected,
                 robust.value,
-                widening=check and check.widening,
+                beliefs.then(itemgetter(1)),
                 seed=seed,
             ),
             worlds=worlds_of(problem, mean, best.best_in_each),

@@ -32,7 +32,12 @@ from botorch_drbo.posterior.mixture import (
 )
 from botorch_drbo.problem.feasible import feasible, sample, settled
 from botorch_drbo.problem.search_space import SearchSpace
-from botorch_drbo.recommendation.promise import interval_words, share_words, shown
+from botorch_drbo.recommendation.promise import (
+    Later,
+    interval_words,
+    share_words,
+    shown,
+)
 from botorch_drbo.recommendation.worst_case import mean_at, worst_case
 from botorch_drbo.sampling import sobol
 from botorch_drbo.search.candidates import score
@@ -195,7 +200,7 @@ class Price(Generic[_Row]):
         best_expected: What is expected of it.
         best_worst_case: Its worst case.
         bought: How much better the worst case of the recommended decision is.
-        belief: What the model believes of ``paid``.
+        believed: What the model believes of ``paid``, made when ``belief`` is read.
         of_share: Whether a share is bought and no worst case: ``best_worst_case`` is
             the share then.
     """
@@ -207,8 +212,13 @@ class Price(Generic[_Row]):
     best_expected: float
     best_worst_case: float
     bought: float
-    belief: GaussianMixture
+    believed: Later[GaussianMixture]
     of_share: bool = False
+
+    @property
+    def belief(self) -> GaussianMixture:
+        """What the model believes of ``paid``."""
+        return self.believed.value
 
     def mirrored(self) -> Price[_Row]:
         """The same of minus the outcome."""
@@ -267,8 +277,8 @@ def price_of(
     x: Tensor,
     expected: Tensor,
     worst_value: Tensor,
+    believed: Later[GaussianMixture],
     *,
-    widening: float | None,
     seed: int,
 ) -> Price[Tensor]:
     """What a decision ``d_x`` gives up, and what it buys."""
@@ -277,7 +287,6 @@ def price_of(
         here = worst_value
     else:
         there, here = score(limit.share, torch.stack([limit.best, x])).exp()
-    belief = belief_of_loss(model, problem.contexts, limit.best, x)
     return Price(
         paid=max(limit.value - expected.item(), 0.0),
         limit=limit.limit,
@@ -287,5 +296,5 @@ def price_of(
         best_worst_case=there.item(),
         bought=(here - there).item(),
         of_share=limit.share is not None,
-        belief=belief.widened(1.0 if widening is None else widening),
+        believed=believed,
     )

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import final
+from typing import Generic, TypeVar, cast, final
 
 import torch
 from botorch.models.model import Model
@@ -22,6 +23,39 @@ from botorch_drbo.posterior.mixture import (
     posterior_of_expectation,
     thinned,
 )
+
+_Made = TypeVar("_Made")
+_Changed = TypeVar("_Changed")
+
+
+@final
+class Later(Generic[_Made]):
+    """A value that is made when it is first read, and kept."""
+
+    def __init__(self, make: Callable[[], _Made]) -> None:
+        self._make: Callable[[], _Made] | None = make
+        self._made: _Made | None = None
+
+    @classmethod
+    def of(cls, value: _Made) -> Later[_Made]:
+        """A value that is there."""
+        return cls(lambda: value)
+
+    @property
+    def value(self) -> _Made:
+        """The value."""
+        if self._make is not None:
+            # What makes it is let go: it holds models.
+            self._made, self._make = self._make(), None
+        return cast(_Made, self._made)
+
+    def then(self, change: Callable[[_Made], _Changed]) -> Later[_Changed]:
+        """What a function makes of the value, when that is read."""
+        return Later(lambda: change(self.value))
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Copies and pickles hold the value."""
+        return Later.of, (self.value,)
 
 
 def widened(factor: float) -> str:

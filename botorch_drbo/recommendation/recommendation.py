@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, final
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Self, TypeVar, final
 
 import torch
 from torch import Tensor
@@ -18,6 +18,7 @@ from botorch_drbo.recommendation.moved_contexts import MovedContext, moved_words
 from botorch_drbo.recommendation.price import Price
 from botorch_drbo.recommendation.promise import (
     LEVEL,
+    Later,
     Promise,
     interval_words,
     share_words,
@@ -133,6 +134,19 @@ def row_words(values: Mapping[str, object]) -> str:
     return ", ".join(f"{name} = {shown(value)}" for name, value in values.items())
 
 
+class Certainty(NamedTuple):
+    """How far the values of a recommendation can be believed."""
+
+    promise: Promise | None = None
+    model_check: ModelCheck | None = None
+
+    def mirrored(self) -> Certainty:
+        """The same of minus the outcome."""
+        promise, check = self
+        return Certainty(promise and promise.mirrored(), check and check.mirrored())
+
+
+_UNKNOWN = Later.of(Certainty())
 _Row = TypeVar("_Row", "Tensor", "pd.DataFrame")
 
 
@@ -154,15 +168,28 @@ class Assessment(ABC, Generic[_Row]):
     searched: str = ""
     num_outcomes: int | None = None
     held: Held | None = None
-    promise: Promise | None = None
+    certainty: Later[Certainty] = _UNKNOWN
     level: float = LEVEL
-    model_check: ModelCheck | None = None
     beyond: str = ""
     moved: tuple[MovedContext, ...] = ()
     price: Price[_Row] | None = None
     worlds: tuple[WorldValue, ...] = ()
     direction: str = ""
     decided_for: str = ""
+
+    @property
+    def promise(self) -> Promise | None:
+        """What the model believes of both values; None if a recipe states nothing."""
+        return self.certainty.value.promise
+
+    @property
+    def model_check(self) -> ModelCheck | None:
+        """How well the model predicts outcomes that it has not seen, if that is known.
+
+        The model is fitted to five folds when this, an interval or the promise is read
+        for the first time, by ``print`` above all.
+        """
+        return self.certainty.value.model_check
 
     @property
     def expected_interval(self) -> tuple[float, float] | None:
@@ -181,6 +208,15 @@ class Assessment(ABC, Generic[_Row]):
     def rival(self) -> _Row | None:
         """The decision that is better at a larger radius, or None."""
         return None if self.stability is None else self.stability.rival
+
+    def with_check(self, change: Callable[[ModelCheck], ModelCheck]) -> Self:
+        """The same with the check of the model changed, if there is one."""
+
+        def changed(known: Certainty) -> Certainty:
+            check = known.model_check
+            return known._replace(model_check=check and change(check))
+
+        return replace(self, certainty=self.certainty.then(changed))
 
     @abstractmethod
     def _values(self, x: _Row) -> dict[str, object]:
@@ -292,12 +328,13 @@ class Recommendation(Assessment[Tensor]):
         num_outcomes: The number of outcomes to which the model was fitted.
         held: In how many of the trials told the outcome constraints held; None without
             constraints.
-        promise: What the model believes of both values, from which intervals of any
-            level are taken: ``promise.expected.interval(0.5)``. None if a recipe of
-            your own states nothing.
+        certainty: ``promise`` and ``model_check``, made when one of them is first read:
+            the first is what the model believes of both values, from which intervals of
+            any level are taken, ``promise.expected.interval(0.5)``; None if a recipe of
+            your own states nothing. The second is how well the model predicts outcomes
+            that it has not seen; None if there is no closed form. Until then the model
+            is kept.
         level: The level of ``expected_interval`` and ``worst_case_interval``.
-        model_check: How well the model predicts outcomes that it has not seen; None if
-            there is no closed form.
         beyond: Which share of the worst distribution lies beyond the contexts that have
             an outcome, and how far, in words; empty if it is under 5%.
         moved: The context columns that the decisions predict, which no value here

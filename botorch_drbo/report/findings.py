@@ -213,8 +213,8 @@ class Findings:
         done()
         best = NamedRecommendation.of(found, optimizer.named_space)
         without = _explained_without(optimizer, found.model_check)
-        if lines is not None and best.model_check is not None:
-            best = replace(best, model_check=best.model_check.by_lines(lines))
+        if lines is not None:
+            best = best.with_check(lambda check: check.by_lines(lines))
         scope = None
         contexts = optimizer.named_space.contexts.values()
         listed = all(isinstance(variable, Category) for variable in contexts)

@@ -46,10 +46,10 @@ class NamedRecommendation(Assessment["pd.DataFrame"]):
         searched: Over which distributions the worst case was searched, in words.
         num_outcomes: The number of outcomes to which the model was fitted.
         held: The number of trials in which the outcome constraints held, or None.
-        promise: The model's distribution of both values, or None.
+        certainty: The model's distribution of both values, ``promise``, or None, and
+            how well it predicts outcomes that it has not seen, ``model_check``, or
+            None; made when one of them, or an interval, is first read.
         level: The level of ``expected_interval`` and ``worst_case_interval``.
-        model_check: How well the model predicts outcomes that it has not seen; None if
-            there is no closed form.
         beyond: Which share of the worst distribution lies beyond the contexts that have
             an outcome, and how far, in words; empty if it is under 5%.
         moved: The context columns that the decisions predict, which no value here
@@ -75,7 +75,6 @@ class NamedRecommendation(Assessment["pd.DataFrame"]):
         groups = contexts.groupby(list(space.contexts), sort=False)
         contexts = pd.DataFrame(groups[[_REFERENCE, _WORST]].sum()).reset_index()
         contexts = contexts.sort_values(_WORST, ascending=False, ignore_index=True)
-        check = found.model_check
         shared = {
             field.name: getattr(found, field.name) for field in fields(Assessment)
         }
@@ -87,14 +86,15 @@ class NamedRecommendation(Assessment["pd.DataFrame"]):
                 found.price,
                 best=to_frame(found.price.best.unsqueeze(0), space.decisions),
             ),
-            "model_check": check
-            and replace(
+        }
+        best = cls(contexts=contexts, outcome=space.outcome, **{**shared, **named})
+        return best.with_check(
+            lambda check: replace(
                 check,
                 context_names=tuple(space.contexts),
                 outcome_name=space.outcome,
-            ),
-        }
-        return cls(contexts=contexts, outcome=space.outcome, **{**shared, **named})
+            )
+        )
 
     def _values(self, x: pd.DataFrame) -> dict[str, object]:
         return _rows(x)[0]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,7 @@ from botorch_drbo.surrogate.botorch_default import BoTorchDefault
 from botorch_drbo.surrogate.gaussian_process import GaussianProcess
 
 FEW: dict[str, Any] = {"num_restarts": 2, "raw_samples": 16}
+SPACE = Space({"x": (0, 1)}, {"c": (0, 1)})
 UNIT = torch.tensor([[0.0], [1.0]], dtype=torch.double)
 
 
@@ -37,8 +40,8 @@ def fits(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return found
 
 
-def told(num: int = 30) -> NamedOptimizer:
-    opt = NamedOptimizer("wdrbo_exact", Space({"x": (0, 1)}, {"c": (0, 1)}), **FEW)
+def told(num: int = 30, **options: Any) -> NamedOptimizer:
+    opt = NamedOptimizer("wdrbo_exact", SPACE, **FEW, **options)
     x, c = torch.rand(2, num, generator=torch.Generator().manual_seed(0)).double()
     y = (x * c).tolist()
     opt.tell({"x": x.tolist()}, {"c": c.tolist()}, y, closes_pending=False)
@@ -49,7 +52,9 @@ def test_twenty_four_fits_serve_all_questions(fits: list[str], tmp_path: Path) -
     opt = told()
     opt.ask()
     assert len(fits) == 4  # members of the ensemble
-    opt.recommend()
+    best = opt.recommend()
+    assert len(fits) == 4  # nobody has looked at an interval
+    str(best)
     assert len(fits) == 4 + 5 * 4  # and of each fold
     opt.recommend(context={"c": 0.3})
     opt.check()
@@ -61,6 +66,22 @@ def test_twenty_four_fits_serve_all_questions(fits: list[str], tmp_path: Path) -
     opt.robustness_profile({"x": 0.5})
     write_report(opt, tmp_path / "report.html")
     assert len(fits) == 24
+
+
+def test_what_is_read_late_is_what_was_meant(fits: list[str]) -> None:
+    """An interval does not depend on when it is read, nor a copy on its original."""
+    text = str(told(12, surrogate="rbf").recommend())
+    opt = told(12, surrogate="rbf")
+    best, late = opt.recommend(), opt.recommend()
+    opt.tell({"x": 0.5}, {"c": 0.5}, 0.3, closes_pending=False)
+    torch.manual_seed(5)
+    known = torch.get_rng_state()
+    assert str(best) == text
+    assert torch.equal(torch.get_rng_state(), known)
+    fits.clear()
+    for copied in (copy.deepcopy(late), pickle.loads(pickle.dumps(late))):
+        assert str(copied) == str(late) == text
+    assert not fits  # of the same state
 
 
 def test_what_is_told_and_withdrawn_is_fitted_anew(fits: list[str]) -> None:

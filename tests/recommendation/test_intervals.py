@@ -28,7 +28,8 @@ from botorch_drbo.posterior.ensemble import members_of
 from botorch_drbo.posterior.mixture import GaussianMixture
 from botorch_drbo.recommendation import Recommendation
 from botorch_drbo.recommendation import promise as promises
-from botorch_drbo.recommendation.promise import Promise
+from botorch_drbo.recommendation.promise import Later, Promise
+from botorch_drbo.recommendation.recommendation import Certainty
 from botorch_drbo.surrogate import EnsembleOf, FixedHyperparameters, ModelData
 from botorch_drbo.surrogate.botorch_default import BoTorchDefault
 from botorch_drbo.surrogate.cross_validation import folds, leave_one_out
@@ -447,7 +448,9 @@ def test_asking_leaves_nothing_out(monkeypatch: pytest.MonkeyPatch) -> None:
     opt.ask()
     assert fits == [14]
     fits.clear()
-    opt.recommend()
+    best = opt.recommend()
+    assert not fits
+    assert best.expected_interval is not None
     assert sorted(fits) == [11, 11, 11, 11, 12]  # the model is that of the ask
 
 
@@ -475,6 +478,10 @@ def promise(**changes: Any) -> Promise:
     return replace(Promise(one(376.2, 149.0), one(282.4, 164.0), 1.0), **changes)
 
 
+def certain(promise: Promise | None) -> Later[Certainty]:
+    return Later.of(Certainty(promise))
+
+
 def test_how_it_prints() -> None:
     space = Space({"stock": (0, 9)}, {"demand": (0, 9)}, outcome="profit")
     opt = NamedOptimizer("erbo", space, hyperparameters=PRIOR, **BUDGET)
@@ -483,23 +490,24 @@ def test_how_it_prints() -> None:
         opt.recommend(),
         expected_value=376.2,
         worst_case_value=282.4,
-        promise=promise(),
+        certainty=certain(promise()),
     )
     lines = str(best).splitlines()
     assert "expected profit     376.2 (90%: 130 to 620, by the model)" in lines
     assert "worst-case profit   282.4 (90%: 10 to 550)" in lines
     lines = str(replace(best, level=0.999)).splitlines()
     assert any(line.startswith("worst-case profit   282.4 (99.9%: -") for line in lines)
-    text = str(replace(best, promise=promise(widening=2.345)))
+    text = str(replace(best, certainty=certain(promise(widening=2.345))))
     assert "by the model, widened 2.3 times)" in text
-    nothing = str(replace(best, promise=None))
+    nothing = str(replace(best, certainty=certain(None)))
     assert "376.2 (no interval: the recipe states none)\n" in nothing
     assert not re.search(r"\d%", nothing)
     small = GaussianMixture(torch.zeros(1).double(), torch.full((1,), 1e-3).double())
-    text = str(replace(best, promise=promise(expected=small)))
+    text = str(replace(best, certainty=certain(promise(expected=small))))
     assert "(90%: -0.0016 to 0.0016, by the model)" in text
     sure = GaussianMixture(torch.ones(1).double(), torch.zeros(1).double())
-    assert "(90%: 1 to 1, by" in str(replace(best, promise=promise(expected=sure)))
+    text = str(replace(best, certainty=certain(promise(expected=sure))))
+    assert "(90%: 1 to 1, by" in text
 
 
 def test_an_interval_of_tiny_units_has_powers_of_ten() -> None:
