@@ -57,7 +57,7 @@ from botorch_drbo.recommendation.price_curve import PriceCurve, price_curve
 from botorch_drbo.recommendation.promise import Promise
 from botorch_drbo.recommendation.recommendation import Certainty, Recommendation
 from botorch_drbo.recommendation.stability import against_rivals, profile, rivals_of
-from botorch_drbo.recommendation.worst_case import mean_at, worlds_of, worst_case
+from botorch_drbo.recommendation.worst_case import worlds_of
 from botorch_drbo.sampling import isolated_rng
 from botorch_drbo.search.candidates import (
     Plate,
@@ -467,19 +467,20 @@ class ModelBasedRecipe(Recipe):
         chance = self._chance(state.constraints(), of_contexts)
         problem = self.decided_problem(of_contexts)
         best = self._best(fitted, problem, chance, candidates)
-        x, value, feasible, listed = best.found
-        mean = mean_at(joint, x)
+        x, value, feasible, *_ = best.found
+        worst = best.worst(problem, joint, seed=seed)
+        mean, contexts, robust = worst
         with torch.no_grad():
             reference = problem.contexts
             expected = (reference.weights * mean(reference.points)).sum()
-        contexts, robust = worst_case(problem, mean, seed=seed)
-        of_worst = ContextSet(contexts.points, robust.weights.clamp_min(0.0))
         limit = best.limit
 
         def believed() -> tuple[Certainty, GaussianMixture | None]:
             check = state.check_if_closed(joint, surrogate, reference)
             widening = check and check.widening
-            promise = Promise.of(joint, x, problem, of_worst, widening, seed=seed)
+            promise = Promise.of(
+                joint, x, problem, worst.distribution, widening, seed=seed
+            )
             if limit is None:
                 return Certainty(promise, check), None
             loss = belief_of_loss(joint, reference, limit.best, x)
@@ -506,7 +507,14 @@ class ModelBasedRecipe(Recipe):
             feasibility=feasible,
             feasible=reached,
             stability=against_rivals(
-                problem, listed or contexts, joint, x, rivals, origin, seed=seed
+                problem,
+                contexts,
+                joint,
+                x,
+                rivals,
+                origin,
+                searched=best.found.searched and best.found.searched[0],
+                seed=seed,
             ),
             radius=problem.radius,
             searched=problem.searched(space),
@@ -616,7 +624,7 @@ class ModelBasedRecipe(Recipe):
         r"""Recommend ``d_x`` by models that are fitted."""
         fitted = self._round_of(with_known_context(model, state.space), state)
         chance = self._chance(constraints, fitted)
-        return self._best(fitted, self.decided_problem(fitted), chance, None).found[0]
+        return self._best(fitted, self.decided_problem(fitted), chance, None).found.x
 
     def informative_contexts(
         self, state: FittedState, x: Tensor, pending: Tensor, taken: Tensor

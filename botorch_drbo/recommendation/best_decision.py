@@ -35,7 +35,7 @@ from botorch_drbo.recommendation.price import (
     PriceLimit,
     expectation_of,
 )
-from botorch_drbo.recommendation.worst_case import mean_at, moments_at, worst_case
+from botorch_drbo.recommendation.worst_case import WorstAt, moments_at, worst_case
 from botorch_drbo.search.candidates import best_of_many, score
 from botorch_drbo.search.maximise import Effort, maximise, with_neighbours
 from botorch_drbo.search.mixed_search import climb
@@ -280,6 +280,9 @@ class Best(NamedTuple):
     probability: float | None = None
     # Where ascents ended, ``r x d_x``; None of a list and with constraints on outcomes.
     maxima: Tensor | None = None
+    # The function on the last list of contexts, and the worst case over the box; None
+    # where something else was maximised.
+    searched: tuple[DistributionallyRobustUCB, WorstAt] | None = None
 
 
 def best_by(
@@ -365,7 +368,7 @@ def best_worst_case(
     candidates: Tensor | None,
     effort: Effort,
     limit: PriceLimit | None = None,
-) -> tuple[Tensor, Tensor, float | None, ContextSet]:
+) -> Best:
     """The decision with the best worst case of the posterior mean, within a price.
 
     A search needs a list of contexts. If the worst case over the box is lower than on
@@ -377,29 +380,29 @@ def best_worst_case(
     # maximum of a minimum over infinitely many contexts. Solve it for a list of
     # contexts, find the worst ones for that solution, add them, and solve again.
     contexts, ball = problem.on_a_full_list(state.seed)
-    near = None
+    best = None
     for _ in range(_MAX_ROUNDS):
         objective = UncertaintyObjective(ball)
         acqf = DistributionallyRobustUCB(state.model, 0.0, contexts, objective)
         # Restricted problem: its value is an upper bound, since contexts are missing
         # from the minimum.
         # The next one is hardly lower: it is climbed from the last maxima.
-        x, value, reached, near = best_by(
-            acqf, state, chance, candidates, effort, limit, near
-        )
-        mean = mean_at(state.model, x)
-        with torch.no_grad():
-            values = mean(contexts.points)
+        near = best and best.maxima
+        best = best_by(acqf, state, chance, candidates, effort, limit, near)
         # Separation oracle: the worst distribution for this decision, over the whole
         # box.
-        harder, robust = worst_case(problem, mean, seed=state.seed)
+        worst = WorstAt.of(problem, state.model, best.x, seed=state.seed)
+        best = best._replace(searched=(acqf, worst))
+        with torch.no_grad():
+            values = worst.mean(contexts.points)
         # Both bounds agree up to a share of the range: no context off the list matters.
-        if value - robust.value <= _GAIN * (values.max() - values.min()):
+        if best.value - worst.robust.value <= _GAIN * (values.max() - values.min()):
             break
         # The cut joins the list, with reference weight zero.
-        contexts = with_unlisted(contexts, harder.points)
+        contexts = with_unlisted(contexts, worst.contexts.points)
         ball = problem.ball(contexts.points)
-    return x, value, reached, contexts
+    assert best is not None
+    return best
 
 
 CRITERIA = ("worst_case", "regret")
@@ -409,12 +412,17 @@ CRITERIA = ("worst_case", "regret")
 class Decided(NamedTuple):
     """A decision, and what was found on the way to it."""
 
-    # The decision, its objective, its probability of being feasible, the contexts.
-    found: tuple[Tensor, Tensor, float | None, ContextSet | None]
+    found: Best
     # What of the expectation could be given up; None for all of it.
     limit: PriceLimit | None
     # The best expectation in each distribution of a family, ``K``; None if not needed.
     best_in_each: Tensor | None = None
+
+    def worst(self, problem: WorstCaseProblem, model: Model, *, seed: int) -> WorstAt:
+        """The worst case of the decision, which a search for it has found already."""
+        if self.found.searched is not None:
+            return self.found.searched[1]
+        return WorstAt.of(problem, model, self.found.x, seed=seed)
 
 
 def decided(
@@ -460,13 +468,14 @@ def decided(
         objective = WorstRegret(problem.family, best_in_each)
         acqf = DistributionallyRobustUCB(state.model, 0.0, problem.contexts, objective)
         found = best_by(acqf, state, chance, candidates, effort, limit)
-        return Decided((*found[:3], None), limit, best_in_each)
+        return Decided(found, limit, best_in_each)
     if own_objective is not None:
         acqf = own_objective(state)
-        x, value, reached, *_ = best_by(acqf, state, chance, candidates, effort, limit)
+        found = best_by(acqf, state, chance, candidates, effort, limit)
         if acqf._log:  # a share
-            value, limit = value.exp(), limit and replace(limit, share=acqf)
-        return Decided((x, value, reached, None), limit)
+            found = found._replace(value=found.value.exp())
+            limit = limit and replace(limit, share=acqf)
+        return Decided(found, limit)
     return Decided(
         best_worst_case(state, problem, chance, candidates, effort, limit), limit
     )

@@ -38,7 +38,7 @@ from botorch_drbo.recommendation.promise import (
     share_words,
     shown,
 )
-from botorch_drbo.recommendation.worst_case import mean_at, worst_case
+from botorch_drbo.recommendation.worst_case import WorstAt
 from botorch_drbo.sampling import sobol
 from botorch_drbo.search.candidates import score
 from botorch_drbo.search.maximise import Effort
@@ -283,7 +283,7 @@ def price_of(
 ) -> Price[Tensor]:
     """What a decision ``d_x`` gives up, and what it buys."""
     if limit.share is None:
-        there = worst_case(problem, mean_at(model, limit.best), seed=seed)[1].value
+        there = WorstAt.of(problem, model, limit.best, seed=seed).robust.value
         here = worst_value
     else:
         there, here = score(limit.share, torch.stack([limit.best, x])).exp()

@@ -13,12 +13,10 @@ from botorch.models.model import Model
 from torch import Tensor
 
 from botorch_drbo.adversaries import WorstCaseProblem
-from botorch_drbo.contexts import ContextSet
 from botorch_drbo.posterior.mixture import GaussianMixture
 from botorch_drbo.recommendation.best_decision import Decided
 from botorch_drbo.recommendation.price import GiveUp, PriceLimit
 from botorch_drbo.recommendation.promise import Promise, interval_words, shown
-from botorch_drbo.recommendation.worst_case import mean_at, worst_case
 from botorch_drbo.search.candidates import score
 
 SHARES = (0.0, 0.02, 0.05, 0.1, 0.2, 0.4)
@@ -127,12 +125,10 @@ def price_curve(
     for give_up in (*SHARES, None):
         one = decide(give_up, None if limit is None else limit.best)
         limit = one.limit or limit
-        x, mean = one.found[0], mean_at(model, one.found[0])
-        contexts, robust = worst_case(problem, mean, seed=seed)
-        at = ContextSet(contexts.points, robust.weights.clamp_min(0.0))
-        promise = Promise.of(model, x, problem, at, widening, seed=seed)
+        x, at = one.found.x, one.worst(problem, model, seed=seed)
+        promise = Promise.of(model, x, problem, at.distribution, widening, seed=seed)
         found.append(x)
-        worst.append(robust.value)
+        worst.append(at.robust.value)
         beliefs.append(promise.worst_case)
     if limit is None:
         raise UnsupportedError(

@@ -11,6 +11,7 @@ from botorch.models.model import Model
 from torch import Tensor
 from torch.nn.functional import pad
 
+from botorch_drbo.acquisition import DistributionallyRobustUCB
 from botorch_drbo.adversaries import WorstCaseProblem
 from botorch_drbo.adversaries.base import listed, with_unlisted
 from botorch_drbo.ambiguity import AmbiguitySet
@@ -174,6 +175,7 @@ def against_rivals(
     rivals: Tensor,
     origin: str,
     *,
+    searched: DistributionallyRobustUCB | None = None,
     seed: int,
 ) -> Stability[Tensor] | None:
     """Compare a decision with others at larger and larger radii.
@@ -183,29 +185,28 @@ def against_rivals(
     too large. Of many rivals those with the best expectation and those with the best
     single worst outcome are compared, 32 in all.
 
-    Shapes: ``rivals``: ``m x d_x``.
+    Shapes: ``rivals``: ``m x d_x``, ``searched``: the last function of the search.
     """
-    if not len(rivals):
+    if not len(rivals) or not problem.radius:
         return None
-    ball = problem.ball(found.points)
-    if not ball.has_radius or ball.radius.item() == 0.0:
-        return None
-    if problem.box is not None and not problem.fills_box:
-        sample = listed(problem, seed)[problem.contexts.num_points :]
-        found = with_unlisted(found, sample)
-        ball = problem.ball(found.points)
-    points, weights = found.points, found.weights
-    d = x.shape[-1] + points.shape[-1]
-    columns = range(x.shape[-1], d)
+    if searched is not None:  # its list fills the box already
+        view, weights = searched.view, searched.context_set.weights
+        ball = searched.objective.ambiguity_set
+    else:
+        if problem.box is not None and not problem.fills_box:
+            sample = listed(problem, seed)[problem.contexts.num_points :]
+            found = with_unlisted(found, sample)
+        columns = range(len(x), len(x) + found.dim)
+        view = marginal_posterior(model, columns).over(found.points)
+        weights, ball = found.weights, problem.ball(found.points)
     with torch.no_grad():
-        view = marginal_posterior(model, columns).over(points)
         values = view.at(torch.cat([x.unsqueeze(0), rivals])).means()
     if values.ndim > 2:  # of an ensemble
         values = values.mean(-2)
-    best = _most_dangerous(values[1:], weights)
+    some = _most_dangerous(values[1:], weights)
     total = f"{len(rivals)} decision{'s' if len(rivals) > 1 else ''} {origin}"
-    compared = total if len(best) == len(rivals) else f"{len(best)} of {total}"
-    stability = overtaken(ball, weights, values[0], values[1:][best], rivals[best])
+    compared = total if len(some) == len(rivals) else f"{len(some)} of {total}"
+    stability = overtaken(ball, weights, values[0], values[1:][some], rivals[some])
     return replace(stability, compared=compared, by_column=problem.by_column)
 
 

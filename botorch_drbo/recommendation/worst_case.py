@@ -217,6 +217,27 @@ def mean_at(model: Model, x: Tensor) -> Score:
     return lambda contexts: view.at(contexts).means().flatten(1).mean(-1)
 
 
+class WorstAt(NamedTuple):
+    """The mean at a decision, and its worst case over the box of a problem."""
+
+    mean: Score
+    contexts: ContextSet
+    robust: RobustValue
+
+    @classmethod
+    def of(
+        cls, problem: WorstCaseProblem, model: Model, x: Tensor, *, seed: int
+    ) -> WorstAt:
+        """Of a model, at a decision ``d_x``."""
+        mean = mean_at(model, x)
+        return cls(mean, *worst_case(problem, mean, seed=seed))
+
+    @property
+    def distribution(self) -> ContextSet:
+        """The worst one."""
+        return ContextSet(self.contexts.points, self.robust.weights.clamp_min(0.0))
+
+
 def moments_at(model: Model, x: Tensor) -> Callable[[Tensor], tuple[Tensor, Tensor]]:
     """Mean and variance at one decision ``d_x``: ``n x d_c`` to ``n`` each.
 
