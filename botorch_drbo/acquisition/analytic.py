@@ -30,6 +30,7 @@ from botorch_drbo.confidence.information_gain import noise_precision
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.posterior import (
     LocalMoments,
+    MarginalPosterior,
     MomentSlopes,
     View,
     marginal_posterior,
@@ -439,6 +440,7 @@ class RobustAcquisitionFunction(PosteriorAcquisitionFunction, ABC):
         self.register_buffer("misspecification", misspecification)
         if self.misspecification != 0.0:
             self._find_precision()  # first of all: a model whose noise is not known
+        self._views: dict[MarginalPosterior, View] = {}
         self.set_X_pending(X_pending)
 
     def _prepare(self, joint: Tensor | None) -> None:
@@ -449,7 +451,9 @@ class RobustAcquisitionFunction(PosteriorAcquisitionFunction, ABC):
             contexts = self._pending_at
             resolved = self.observed.hallucinating(joint, _NEARLY_NO_NOISE)
             self._repelled = self.observed.over(contexts), resolved.over(contexts)
-        self._views: tuple[View, View] | None = None
+        # What was observed stays where others become pending.
+        kept = self._views.get(self.observed)
+        self._views = {} if kept is None else {self.observed: kept}
 
     @property
     def view(self) -> View:
@@ -465,23 +469,21 @@ class RobustAcquisitionFunction(PosteriorAcquisitionFunction, ABC):
 
     @property
     def _view(self) -> View:  # these three for code that has compared already
-        return self._both_views()[0]
+        return self._view_of(self.posterior)
 
     @property
     def _observed_view(self) -> View:
-        return self._both_views()[1]
+        return self._view_of(self.observed)
 
     @property
     def _bound(self) -> ConfidenceScore:
         return ConfidenceScore(self._width(), self.min_variance)
 
-    def _both_views(self) -> tuple[View, View]:
-        if self._views is None:
-            view = observed = self.posterior.over(self._contexts())
-            if self.posterior is not self.observed:
-                observed = self.observed.over(self._contexts())
-            self._views = view, observed
-        return self._views
+    def _view_of(self, posterior: MarginalPosterior) -> View:
+        if posterior not in self._views:
+            means = self._has_no_width
+            self._views[posterior] = posterior.over(self._contexts(), means=means)
+        return self._views[posterior]
 
     @property
     def bound(self) -> ConfidenceScore:

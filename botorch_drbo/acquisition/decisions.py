@@ -163,6 +163,10 @@ class DecisionAcquisitionFunction(AcquisitionFunction, ABC):
         with torch.no_grad():
             return self(X)
 
+    def on_few(self) -> AcquisitionFunction | None:
+        """A cheaper function, whose ascents end near those of this one, if any."""
+        return None
+
     def _check_decisions(self, X: Tensor) -> None:
         check_decision_columns(X, self.num_decision_columns)
 

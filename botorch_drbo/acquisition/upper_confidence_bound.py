@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, Self, Unpack, final
+from typing import Any, NamedTuple, Self, Unpack, final
 
 import torch
+from botorch.acquisition import AcquisitionFunction
 from botorch.exceptions.errors import InputDataError
 from botorch.models.model import Model
 from botorch.utils.safe_math import logmeanexp
@@ -31,7 +32,13 @@ from botorch_drbo.contexts import ContextSet
 from botorch_drbo.objectives import Objective, UncertaintyObjective
 from botorch_drbo.posterior.view import LocalMoments, MarginalPosterior, View
 
-_Few = tuple[View, Objective, Tensor]  # and their weights
+
+class _Few(NamedTuple):
+    """A few contexts in place of all."""
+
+    view: View
+    objective: Objective
+    weights: Tensor
 
 
 class ObjectiveUCB(RobustAcquisitionFunction, ABC):
@@ -113,11 +120,15 @@ class ObjectiveUCB(RobustAcquisitionFunction, ABC):
     def _ranking(self, X: Tensor) -> Tensor:
         few = self._few
         if few is not None:
-            view, objective, weights = few
-            scores = self._at_contexts(view.coarse().at(X), slice(None))
-            return objective.lower_bound(scores, weights.to(X))
+            scores = self._at_contexts(few.view.coarse().at(X), slice(None))
+            return few.objective.lower_bound(scores, few.weights.to(X))
         scores = self._scores(self._view.coarse().at(X), COARSER)
         return self.objective.lower_bound(scores, self.weights.to(X))
+
+    def on_few(self) -> OnFewContexts | None:
+        """The same on a few contexts; None where the list is short."""
+        self._refresh()
+        return None if self._few is None else OnFewContexts(self, self._few)
 
     @property
     def _few(self) -> _Few | None:
@@ -128,7 +139,8 @@ class ObjectiveUCB(RobustAcquisitionFunction, ABC):
             if found is not None:
                 objective, few = found
                 points = self.context_set.points[few.positions]
-                made = posterior.over(points), objective, few.weights
+                view = posterior.over(points, means=self._has_no_width)
+                made = _Few(view, objective, few.weights)
             self._few_of = posterior, made
         return self._few_of[1]
 
@@ -155,6 +167,28 @@ class ObjectiveUCB(RobustAcquisitionFunction, ABC):
         self._refresh()
         ball = self.objective.ambiguity_set
         return ball.worst_case(self._scores(self._view.at(X)), self.weights.to(X))
+
+
+@final
+class OnFewContexts(AcquisitionFunction):
+    """A bound on a few contexts, whose ascents end near those of the bound on all."""
+
+    def __init__(self, acqf: ObjectiveUCB, few: _Few) -> None:
+        super().__init__(model=acqf.model)
+        self.acqf, self._few_contexts = acqf, few
+
+    def forward(self, X: Tensor) -> Tensor:
+        """Evaluate decisions ``b x 1 x d_x``."""
+        return self.acqf._evaluate(self._values, X)
+
+    def ranking(self, X: Tensor) -> Tensor:
+        """That of the bound on all contexts."""
+        return self.acqf.ranking(X)
+
+    def _values(self, X: Tensor) -> Tensor:
+        view, objective, weights = self._few_contexts
+        scores = self.acqf._at_contexts(view.at(X), slice(None))
+        return objective(scores, weights.to(X))
 
 
 @final

@@ -204,6 +204,10 @@ class EnsemblePosterior(MarginalPosterior):
     def _over(self, contexts: Tensor) -> View:
         return EnsembleView([each._over(contexts) for each in self.posteriors])
 
+    def _over_for_means(self, contexts: Tensor) -> View:
+        views = [each._over_for_means(contexts) for each in self.posteriors]
+        return EnsembleView(views)
+
     def _integral(self, contexts: Tensor, weights: Tensor) -> Integral:
         return _EnsembleIntegral(
             [each._integral(contexts, weights) for each in self.posteriors]
@@ -251,6 +255,7 @@ class _EnsembleMoments(LocalMoments):
             self.members = [member.at(self.X) for member in view.views]
         # Means alone pay off where they do for the largest member.
         self.num_rows = max(member.num_rows for member in self.members)
+        self.num_contexts = len(view.contexts)
 
     def _moments(self, part: slice) -> tuple[Tensor, Tensor]:
         # Each member by its own fastest method, then side by side.

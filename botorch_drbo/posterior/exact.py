@@ -417,6 +417,7 @@ class _ExactMoments(LocalMoments):
     def __init__(self, view: ExactView, X: Tensor) -> None:
         super().__init__(X, view.posterior.dtype)
         self.view, self.num_rows = view, len(view.posterior.alpha)
+        self.num_contexts = len(view.contexts)
 
     def _moments(self, part: slice) -> tuple[Tensor, Tensor]:
         posterior = self.view.posterior

@@ -43,6 +43,7 @@ from botorch_drbo.posterior.view import (
     MomentSlopes,
     View,
     columns_of,
+    means_alone_pay,
 )
 
 BLOCK_ELEMENTS = 2**21  # of a kernel row's temporaries
@@ -218,6 +219,7 @@ class _SeparableMoments(LocalMoments):
     def __init__(self, view: SeparableView, X: Tensor) -> None:
         super().__init__(X, view.model.exact.dtype)
         self.view, self.num_rows = view, len(view.system.alpha)
+        self.num_contexts = len(view.contexts)
         with self._graph():
             self.side = view.model.decision_side(self.X, view.contexts[:1])  # m x b x t
 
@@ -389,6 +391,7 @@ class _InterpolatedMoments(LocalMoments):
     def __init__(self, view: ProductView, X: Tensor) -> None:
         super().__init__(X, view.model.exact.dtype)
         self.view, self.num_rows = view, len(view.system.alpha)
+        self.num_contexts = len(view.contexts)
         with self._graph():
             self.side = view.model.decision_side(self.X, view.contexts[:1])  # m x b x t
         self._at_skeleton: Tensor | None = None
@@ -544,14 +547,26 @@ class ProductPosterior(MarginalPosterior):
             chunk=max(1, self.memory_budget // (64 * (columns + max_size + 64))),
         )
         if skeleton is None:
-            # One matrix n x t stays; with two sides fewer exponentials are needed.
-            side = n * len(self.exact.alpha) * contexts.element_size()
-            if side <= self.memory_budget // 4:
+            # With two sides fewer exponentials are needed.
+            if self._holds_side_of(contexts):
                 return SeparableView(self.factors, contexts)
             return view_of_every_context(self.factors, contexts)
         return ProductView(
             self.factors, contexts, skeleton, transformed[skeleton.chosen]
         )
+
+    def _over_for_means(self, contexts: Tensor) -> View:
+        # A mean is one product of two rows: a skeleton takes longer to find than it
+        # saves.
+        pays = means_alone_pay(len(self.exact.alpha), len(contexts))
+        if pays and self._holds_side_of(contexts):
+            return SeparableView(self.factors, contexts)
+        return self._over(contexts)
+
+    def _holds_side_of(self, contexts: Tensor) -> bool:
+        """Whether there is memory for the one matrix ``n x t`` that stays."""
+        side = len(contexts) * len(self.exact.alpha) * contexts.element_size()
+        return side <= self.memory_budget // 4
 
     def _integral(self, contexts: Tensor, weights: Tensor) -> Integral:
         return _ProductIntegral(self, contexts, weights)

@@ -22,8 +22,14 @@ from torch import Tensor
 from botorch_drbo.posterior.blocks import in_blocks
 
 ALL = slice(None)
-MEANS_ALONE_FROM = 256
-"""With fewer rows means are those of the moments, to the last bit, and cost little."""
+MEANS_ALONE_FROM, MANY_PAIRS = 256, 2**15
+"""With fewer rows, and fewer pairs of row and context, means are those of the moments,
+to the last bit, and cost little."""
+
+
+def means_alone_pay(num_rows: int, num_contexts: int) -> bool:
+    """Whether means are found without the variances, where nobody asks for these."""
+    return num_rows >= MEANS_ALONE_FROM or num_rows * num_contexts >= MANY_PAIRS
 
 
 class MomentSlopes(NamedTuple):
@@ -52,6 +58,8 @@ class LocalMoments(ABC):
 
     num_rows: int = 0
     """Of the matrix by which kernel rows are multiplied for a variance."""
+    num_contexts: int = 0
+    """Of the view."""
 
     def __init__(self, X: Tensor, dtype: torch.dtype) -> None:
         self._batch, self._dtype = X.shape[:-1], X.dtype
@@ -84,7 +92,7 @@ class LocalMoments(ABC):
             ``... x n``; with an ensemble of ``S`` models ``... x S x n``.
         """
         with self._graph():
-            if self.num_rows < MEANS_ALONE_FROM:
+            if not self._means_alone:
                 return self._given_back(self._moments(part)[0])
             return self._given_back(self._means(part))
 
@@ -115,10 +123,14 @@ class LocalMoments(ABC):
         Returns:
             ``... x k x d_c``; ensembles ``... x S`` before.
         """
-        if self.num_rows < MEANS_ALONE_FROM:
+        if not self._means_alone:
             return self.slopes(contexts).mean_slope
         with self._graph():
             return self._given_back(self._mean_slopes(self._of_rows(contexts)))
+
+    @property
+    def _means_alone(self) -> bool:
+        return means_alone_pay(self.num_rows, self.num_contexts)
 
     def _graph(self) -> torch.set_grad_enabled:
         """Without inputs to differentiate in, a model's parameters keep no graph."""
@@ -259,11 +271,13 @@ class MarginalPosterior(ABC):
         self.context_indices = tuple(context_indices)
         self.memory_budget = memory_budget
 
-    def over(self, contexts: Tensor) -> View:
+    def over(self, contexts: Tensor, *, means: bool = False) -> View:
         r"""Prepare for a set of contexts.
 
         Args:
             contexts: ``n x d_c``; a copy is kept.
+            means: Whether means are all that will be asked for: what speeds up
+                variances alone is left out.
 
         Returns:
             The view.
@@ -272,7 +286,8 @@ class MarginalPosterior(ABC):
             BotorchTensorDimensionError: Not ``n x d_c``.
         """
         with torch.no_grad():
-            return self._over(self._own(contexts))
+            own = self._own(contexts)
+            return self._over_for_means(own) if means else self._over(own)
 
     @abstractmethod
     def hallucinating(self, pending: Tensor, noise: float = 1.0) -> MarginalPosterior:
@@ -348,6 +363,10 @@ class MarginalPosterior(ABC):
     @abstractmethod
     def _over(self, contexts: Tensor) -> View:
         """The view of contexts that are not shared."""
+
+    def _over_for_means(self, contexts: Tensor) -> View:
+        """The same where means alone are asked for."""
+        return self._over(contexts)
 
     @abstractmethod
     def _integral(self, contexts: Tensor, weights: Tensor) -> Integral:

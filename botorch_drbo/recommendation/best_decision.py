@@ -331,7 +331,7 @@ def best_by(
         rows = torch.cat([tried, sample(space, effort.raw_samples, effort.seed)])
         return Best(*best_feasible(acqf, chance, space, rows, effort))
     # The best tried so far is a start too: the answer is not worse than it. Of more
-    # than 64 it is the best of those that come first in the ranking.
+    # than 16 it is the best of those that come first in the ranking.
     start = None
     if len(tried):
         start = best_of_many(acqf, tried).reshape(1, 1, -1)

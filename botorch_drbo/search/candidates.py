@@ -12,6 +12,7 @@ from torch.nn.functional import pad
 
 from botorch_drbo._validation import check_finite, check_inside
 from botorch_drbo.acquisition.decisions import DecisionAcquisitionFunction
+from botorch_drbo.acquisition.upper_confidence_bound import OnFewContexts
 from botorch_drbo.problem.equalities import EXACT
 from botorch_drbo.problem.feasible import all_decisions, feasible, sample, settled
 from botorch_drbo.problem.feasible import sample as feasible_sample
@@ -19,7 +20,7 @@ from botorch_drbo.problem.search_space import SearchSpace, check_values
 from botorch_drbo.sampling import sobol
 
 _ROWS = 1024  # as many as an optimiser scores at once by default
-_FIRST = 64  # of a ranking, that are evaluated
+_FIRST = 16  # of a ranking, that are evaluated
 _SOME = 96  # the same at the start of a plate, ...
 _AT_ONCE = 16  # ... and for each row of it at least
 
@@ -70,13 +71,13 @@ def or_worst(values: Tensor) -> Tensor:
 
 def ranking(acqf: AcquisitionFunction, X: Tensor) -> Tensor:
     """A cheap order of ``b x 1 x d_x`` decisions, ``b``; BoTorch's own have none."""
-    if isinstance(acqf, DecisionAcquisitionFunction):
+    if isinstance(acqf, DecisionAcquisitionFunction | OnFewContexts):
         return acqf.ranking(X)
     return acqf(X)
 
 
 def best_of_many(acqf: AcquisitionFunction, candidates: Tensor) -> Tensor:
-    """The best row of ``m x d_x``; of many, among the first 64 by the cheap ranking."""
+    """The best row of ``m x d_x``; of many, among the first 16 by the cheap ranking."""
     if len(candidates) > _FIRST:
         parts = candidates.unsqueeze(-2).split(_ROWS)
         with torch.no_grad():

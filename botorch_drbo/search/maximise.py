@@ -12,6 +12,7 @@ from botorch.optim import optimize_acqf
 from torch import Tensor
 
 from botorch_drbo._validation import check_count
+from botorch_drbo.acquisition.decisions import DecisionAcquisitionFunction
 from botorch_drbo.problem.feasible import sample
 from botorch_drbo.problem.search_space import SearchSpace
 from botorch_drbo.sampling import sobol
@@ -67,6 +68,9 @@ def maximise(
     # Optimisers have absolute tolerances: they see the unit cube and values of order
     # one.
     cube = InUnitCube(acqf, space.bounds)
+    cheapest = acqf if rough is None else rough
+    if isinstance(cheapest, DecisionAcquisitionFunction):
+        rough = cheapest.on_few() or rough
     if rough is None:
         starts = (
             _starts(cube, space, effort)
@@ -77,8 +81,10 @@ def maximise(
             starts = torch.cat([starts, cube.to_cube(start)])
     else:
         # Two stages: many starts climb the cheap function, and only the ends that the
-        # true one ranks highest are climbed again.
-        found, _ = maximise(rough, space, effort, start)
+        # true one ranks highest are climbed again, beside the best ones known.
+        found, _ = maximise(rough, space, effort, start, near=near)
+        known = [rows.flatten(0, -2) for rows in (start, near) if rows is not None]
+        found = torch.cat([found, *known])
         best = score(acqf, found).topk(min(_LAST_STARTS, len(found))).indices
         starts = cube.to_cube(found[best]).unsqueeze(-2)
     return _climbed(cube, space, starts, effort.max_iterations)
