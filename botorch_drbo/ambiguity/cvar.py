@@ -10,7 +10,7 @@ from botorch.exceptions.errors import InputDataError
 from torch import Tensor
 from torch.nn.functional import pad
 
-from botorch_drbo.ambiguity.base import AmbiguitySet
+from botorch_drbo.ambiguity.base import AmbiguitySet, Few
 from botorch_drbo.ambiguity.numerics import check_distributions, ranked
 from botorch_drbo.ambiguity.solution import Solution
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 
 _TOLERANCE = 1e-13  # of probability: a radius this near a breakpoint lies on it
+_FEW = 96  # contexts to rank by
 
 
 class ConditionalValueAtRisk(AmbiguitySet):
@@ -181,6 +182,24 @@ class NoAmbiguity(AmbiguitySet):
         """
         self._check(values, weights)
         return torch.linalg.vecdot(values, weights.to(values))
+
+    def few(self, weights: Tensor) -> Few | None:
+        r"""Ninety-six contexts of equal weight, drawn systematically.
+
+        Args:
+            weights: Reference weights, ``n``.
+
+        Returns:
+            The contexts; None where not twice as many have weight.
+        """
+        held = weights.nonzero().squeeze(-1)
+        if len(held) <= 2 * _FEW:
+            return None
+        shares = weights.new_full((_FEW,), 1.0 / _FEW)
+        reached = weights[held].cumsum(0)
+        levels = (shares.cumsum(0) - 0.5 * shares) * reached[-1]
+        places = torch.searchsorted(reached, levels).clamp_max(len(held) - 1)
+        return Few(held[places], shares, self)
 
     def solve(self, values: Tensor, weights: Tensor, radius: Tensor) -> Solution:
         r"""The reference itself."""

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from unittest.mock import patch
+
 import pytest
 import torch
 from torch import Tensor
 
 from botorch_drbo import ContextSet
 from botorch_drbo.acquisition import DistributionallyRobustUCB
-from botorch_drbo.ambiguity import TotalVariation, Wasserstein
+from botorch_drbo.ambiguity import NoAmbiguity, TotalVariation, Wasserstein
 from botorch_drbo.ambiguity._transport import farthest_points
 from botorch_drbo.objectives import UncertaintyObjective
+from botorch_drbo.problem import SearchSpace
+from botorch_drbo.search.maximise import Effort, maximise
 from tests.models import make_model
 
 
@@ -102,3 +106,52 @@ def test_an_acquisition_function_ranks_on_them_and_follows_its_model():
             parameter.add_(0.5)
     assert not torch.equal(acqf.ranking(X), ranked)
     assert acqf._few is not view
+
+
+def test_an_expectation_is_that_of_contexts_drawn_systematically() -> None:
+    """The share of each run of contexts from the first on is kept."""
+    generator = torch.Generator().manual_seed(3)
+    weights = torch.rand(400, generator=generator).double()
+    weights[::3] = 0.0
+    weights = weights / weights.sum()
+    assert NoAmbiguity().few(weights[:190] / weights[:190].sum()) is None
+    few = NoAmbiguity().few(weights)
+    assert few is not None and (weights[few.positions] > 0).all()
+    assert few.weights.sum().item() == pytest.approx(1.0)
+    moved = torch.zeros_like(weights).index_add(0, few.positions, few.weights)
+    gap = (moved.cumsum(0) - weights.cumsum(0)).abs().max().item()
+    assert gap <= 0.5 / len(few.weights) + 1e-12
+
+
+@pytest.mark.parametrize("objective", ["expectation", "ball"])
+def test_ascents_on_few_contexts_end_where_ascents_on_all_do(objective: str) -> None:
+    """Within a memory budget of 64 MB; a short list has no such function."""
+    points, weights, cost = on_list(300, 128)
+    ball = NoAmbiguity() if objective == "expectation" else Wasserstein(0.05, cost)
+    box = torch.tensor([[0.0], [1.0]], dtype=torch.double)
+    space = SearchSpace(box, box)
+
+    def acqf(num: int) -> DistributionallyRobustUCB:
+        known = ContextSet(points[:num], weights[:num])
+        found = ball if num > 300 else NoAmbiguity()
+        return DistributionallyRobustUCB(
+            make_model(d=2, t=20),
+            2.25,
+            known,
+            UncertaintyObjective(found),
+            memory_budget=2**26,
+        )
+
+    assert acqf(150).on_few() is None
+    full = acqf(428)
+    few = full.on_few()
+    assert few is not None
+    X = torch.rand(50, 1, 1, dtype=torch.double)
+    with torch.no_grad():
+        near, exact = few(X), full(X)
+    assert not torch.equal(near, exact)
+    assert (near - exact).abs().max() < 0.1 * (exact.max() - exact.min())
+    values = maximise(full, space, Effort(4, 64, 50, 0))[1]
+    with patch.object(DistributionallyRobustUCB, "on_few", lambda self: None):
+        alone = maximise(full, space, Effort(4, 64, 50, 0))[1]
+    assert values.max().item() == pytest.approx(alone.max().item(), abs=1e-6)
