@@ -41,8 +41,9 @@ _RECIPES = {
     "ei_wdrbo": (25, 50, 100),
     "edrbo": (30, 60, 100),
     "wdrbo_exact": (100, 150, 250, 400),
+    "erbo": (200, 300, 400, 500),
 }
-_IN_DEVIATIONS = ("edrbo", "wdrbo_exact")
+_IN_DEVIATIONS = ("edrbo", "wdrbo_exact", "erbo")
 _REFITTED = 499  # the most outcomes for which folds are fitted
 
 
@@ -97,7 +98,7 @@ def ranking_section(repeats: int, effort: Effort | None) -> Section:
         text="The maximum that a search with the default effort finds, less that of "
         "the same search with starts ranked by the values and all ascents on all "
         "contexts: of the logarithm of the "
-        "expected improvement, for `edrbo` and `wdrbo_exact` in deviations of the "
+        "expected improvement, for the last three in deviations of the "
         "outcomes. Ackley 2+1; "
         f"*lower* is by more than {_LOWER:g}.",
         head=["recipe", "outcomes", "lower", "least difference", "largest"],
