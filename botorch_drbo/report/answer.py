@@ -239,7 +239,11 @@ def next_section(found: Findings) -> Markup:
         "These decisions teach most about where the best decision lies. They need not "
         f"be good themselves.{among}"
     )
-    return joined(*parts, tag("p", text), _decisions(proposed))
+    worth = ""
+    if found.trial is not None:
+        words = found.trial.words(found.best.outcome, proposed)
+        worth = f"Is it worth going on? By the model {words}. This is no promise."
+    return joined(*parts, tag("p", text), _decisions(proposed), paragraphs(worth))
 
 
 def _caveats(found: Findings) -> list[str]:

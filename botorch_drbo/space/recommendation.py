@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, final
 from torch import Tensor
 
 from botorch_drbo.recommendation import Recommendation
-from botorch_drbo.recommendation.price import Price
 from botorch_drbo.recommendation.recommendation import Assessment
 from botorch_drbo.recommendation.stability import Stability
 from botorch_drbo.space.space import Space
@@ -123,15 +122,6 @@ def _named(
     if stability.rival is not None:
         known["rival"] = to_frame(stability.rival.unsqueeze(0), space.decisions)
     return Stability(**known)
-
-
-def _priced(price: Price[Tensor] | None, space: Space) -> Price[pd.DataFrame] | None:
-    """The same with the best decision in names and units."""
-    if price is None:
-        return None
-    known = {field.name: getattr(price, field.name) for field in fields(price)}
-    known["best"] = to_frame(price.best.unsqueeze(0), space.decisions)
-    return Price(**known)
 
 
 def _rows(table: pd.DataFrame) -> list[dict[str, object]]:
