@@ -474,7 +474,7 @@ class ModelBasedRecipe(Recipe):
         rivals, origin = rivals_of(x, history.X, space, chance, candidates)
         if best.limit is not None:  # others are no rivals
             rivals = rivals[best.limit.allows(rivals)]
-            origin = f"within the price, {origin}"
+            origin = f"{origin}, within the price"
         return Recommendation(
             x=x,
             objective=value.item(),

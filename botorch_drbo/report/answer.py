@@ -422,7 +422,7 @@ def _meaning(found: Findings) -> str:
 def _how_found(best: NamedRecommendation) -> list[str]:
     words = []
     if best.searched:
-        words.append(f"Searched was {best.searched}.")
+        words.append(f"The worst case is over {best.searched}.")
     if best.promise is not None:
         words.append(f"The intervals are {best.promise.words()}.")
     if best.stability is not None:
