@@ -340,7 +340,8 @@ def recommend(
     if trial is not None and not isinstance(proposed, str):
         document["another_trial"] = {"gain": trial.gain, "spread": trial.spread}
         tried = rounding_of(file, space)(proposed, opt.pending)
-        lines.append(f"{'another trial':<20}{trial.words(best.outcome, tried)}")
+        width = len(lines[0]) - len(lines[0].removeprefix("decision").lstrip())
+        lines.append(f"{'another trial':<{width}}{trial.words(best.outcome, tried)}")
     answer(document, as_json=options.json, text=lambda: say("\n".join(lines)))
 
 
