@@ -274,39 +274,37 @@ def written(
 
 def as_script(said: Description, file: CsvFile) -> str:
     """What `recommend` and `suggest` do with a file, in Python."""
-    tables = {"decisions": said.decisions, "contexts": said.contexts}
     kinds = {**said.decisions, **said.contexts}
     names = [name for name, kind in kinds.items() if isinstance(kind, Category)]
     used = {type(kind).__name__ for kind in kinds.values()} - {"Continuous"}
-    imported = ", ".join(sorted({*used, "NamedOptimizer"}))
-    arguments = [
-        f"    {table}={{\n"
-        + "".join(f"        {n!r}: {_as_python(v)},\n" for n, v in variables.items())
-        + "    }"
-        for table, variables in tables.items()
-    ]
-    arguments.append(f"    outcome={said.outcome!r}")
-    if said.limits:
-        limits = parse_limits(said.limits, file.header, ())
-        arguments.append(f"    outcome_constraints={limits!r}")
-    if said.status is not None:
-        arguments.append(f"    status={said.status!r}")
-    if said.minimize:
-        arguments.append("    maximize=False")
-    if said.scope is not None:
-        listed = f"pd.read_csv({said.scope!r})"
-        scope = repr(UNIFORM) if said.scope == UNIFORM else listed
-        arguments.append(f"    scope={scope}")
+    scope = repr(UNIFORM) if said.scope == UNIFORM else f"pd.read_csv({said.scope!r})"
+    arguments = {
+        "decisions": _in_lines(said.decisions),
+        "contexts": _in_lines(said.contexts),
+        "outcome": repr(said.outcome),
+        "outcome_constraints": said.limits
+        and repr(parse_limits(said.limits, file.header, ())),
+        "status": said.status and repr(said.status),
+        "maximize": said.minimize and "False",
+        "scope": said.scope and scope,
+        "seed": "len(table)",
+    }
+    lines = [f"    {name}={text},\n" for name, text in arguments.items() if text]
     return (
-        f"import pandas as pd\nfrom botorch_drbo import {imported}\n\n"
+        "import pandas as pd\n"
+        f"from botorch_drbo import {', '.join(sorted({*used, 'NamedOptimizer'}))}\n\n"
         f"names = {dict.fromkeys(names, 'str')!r}  # columns of names\n"
         f"table = pd.read_csv({str(file.path)!r}, dtype=names, keep_default_na=False, "
         "na_values=[''])\nopt = NamedOptimizer.from_dataframe(\n    table,\n"
-        + ",\n".join(arguments)
-        + ",\n    seed=len(table),\n)\n"
+        f"{''.join(lines)})\n"
         "print(opt.recommend())  # what to do now\n"
         "print(opt.ask())  # what to try next\n"
     )
+
+
+def _in_lines(variables: Mapping[str, Variable]) -> str:
+    lines = (f"        {n!r}: {_as_python(v)},\n" for n, v in variables.items())
+    return f"{{\n{''.join(lines)}    }}"
 
 
 def _as_python(variable: Variable) -> str:
