@@ -152,7 +152,9 @@ def test_rows_with_gaps_in_their_contexts_can_be_left_out() -> None:
         "outcome": "y",
         "status": "status",
     }
-    with pytest.raises(InputDataError, match=r"day mon, column `c`.*withdrawn.* 2 more"):
+    with pytest.raises(
+        InputDataError, match=r"day mon, column `c`.*withdrawn.* 2 more"
+    ):
         NamedOptimizer.from_dataframe(df, **shared)
     df.loc[["mon", "tue", "thu"], "status"] = "withdrawn"
     opt = NamedOptimizer.from_dataframe(df, **shared)
