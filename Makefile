@@ -12,6 +12,9 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input
 # nothing from more threads.
 export OMP_NUM_THREADS := 1
 export MKL_NUM_THREADS := 1
+# The demo's packages are compiled where they are imported, not all of them at once; each
+# process would do that anew if nothing was kept.
+export PYTHONDONTWRITEBYTECODE :=
 
 TUTORIALS := $(sort $(wildcard tutorials/*.py))
 
@@ -27,11 +30,11 @@ venv: $(STAMP)  ## make .venv with everything (again whenever pyproject.toml cha
 # torch first, at one version that has a local CPU build here: resolved together with the
 # rest, pip may pick a newer CUDA build of several gigabytes.
 $(SMALL): pyproject.toml
-	@echo "1. A virtual environment in $(VENV), and torch for the CPU (a minute)"
+	@echo "1. A virtual environment in $(VENV), and torch for the CPU (half a minute)"
 	@$(PYTHON) -m venv $(VENV)
-	@$(PIP) install torch==2.13.0
-	@echo "2. BoTorch, matplotlib, the command line (a minute)"
-	@$(PIP) install -e '.[benchmarks,cli]'
+	@$(PIP) install --no-compile torch==2.13.0
+	@echo "2. BoTorch, matplotlib, the command line (half a minute)"
+	@$(PIP) install --no-compile -e '.[benchmarks,cli]'
 	@touch $@
 
 $(STAMP): $(SMALL)

@@ -8,10 +8,11 @@ import matplotlib
 import numpy as np
 import pytest
 import torch
+from botorch.exceptions.errors import BotorchTensorDimensionError
 from matplotlib import pyplot as plt
 
-from botorch_drbo.plotting.model import plot_slice
-from botorch_drbo.recommendation.importance import Slice
+from botorch_drbo.plotting.model import plot_importance, plot_slice
+from botorch_drbo.recommendation.importance import Importance, Slice
 from botorch_drbo.space import Category, Continuous, Log
 
 
@@ -51,3 +52,17 @@ def test_a_logarithmic_variable_has_its_own_units_and_plain_ticks() -> None:
 def test_a_category_has_its_names() -> None:
     ax = plot_slice(a_slice([0.0, 1.0]), Category(["A", "B<C"]))
     assert [text.get_text() for text in ax.get_xticklabels()] == ["A", "B<C"]
+
+
+def test_columns_stand_in_the_order_of_their_importance() -> None:
+    members = torch.tensor([[1.0, 5.0, 2.0], [1.0, 7.0, 4.0]])
+    found = Importance(members, torch.tensor([4.0, 8.0, 3.5]))
+    ax = plot_importance(found, ["dose", "rain", "soil"], outcome="yield (t)")
+    labels = [text.get_text() for text in ax.get_yticklabels()]
+    widths = [bar.get_width() for bar in ax.patches]
+    assert dict(zip(labels, widths, strict=True)) == {"dose": 1, "soil": 3, "rain": 6}
+    assert widths == sorted(widths)  # the first is at the bottom
+    assert ax.get_lines()[0].get_xdata().tolist() == [4.0, 3.5, 8.0]
+    assert ax.get_xlabel() == "typical difference of yield (t)"
+    with pytest.raises(BotorchTensorDimensionError, match="must have 3 entries, got 2"):
+        plot_importance(found, ["dose", "rain"])

@@ -292,21 +292,18 @@ class WorstCaseProblem:
         """The distributions over which a worst case is searched, in words."""
         ball = self._ball
         if self.worlds:
-            return f"the posterior mean under each of {self.within}"
+            return f"each of {self.within}"
         if ball.keeps_support and not ball.has_radius:
-            return "the posterior mean under the reference alone"
-        within = f"the distributions of {type(ball).__name__}"
-        if self.reach:
-            within = f"distributions within {self.reach}"
+            return "the reference alone"
+        within = f"within {self.reach}" if self.reach else f"({type(ball).__name__})"
         if self.box is None:
-            where = "on the listed contexts"
-        elif not torch.equal(self.box, space.context_support):
-            where = "on any context of a part of the box"
+            return f"all distributions {within} on the listed contexts"
+        new = "new contexts"
+        if not torch.equal(self.box, space.context_support):
+            new = "new contexts of a part of the box"
         elif space.known_columns:
-            where = "on any context with the known values"
-        else:
-            where = "on any context"
-        return f"the posterior mean under {within} {where}"
+            new = "new contexts with the known values"
+        return f"all distributions {within}, {new} included"
 
     def on_its_list(self) -> tuple[ContextSet, AmbiguitySet]:
         """The problem on the listed contexts alone."""

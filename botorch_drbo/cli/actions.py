@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, replace
@@ -25,12 +26,13 @@ from botorch_drbo.cli.answers import (
     of_recommendation,
     rounding_of,
     with_decisions_in_digits,
+    words_of,
 )
 from botorch_drbo.cli.columns import parse_at, parse_shift
 from botorch_drbo.cli.csv_file import CsvFile, as_values, in_digits, in_full, lines_of
-from botorch_drbo.cli.init import written
+from botorch_drbo.cli.init import as_script, written
 from botorch_drbo.cli.options import EXAMPLES, NAME, Options, PlateOptions
-from botorch_drbo.cli.problem import Problem, check_column
+from botorch_drbo.cli.problem import Problem, beside, check_column, read_problem
 from botorch_drbo.cli.terminal import answer, say, show
 from botorch_drbo.execution.engine import Executor, in_parallel
 from botorch_drbo.execution.processes import Outcome, Raised
@@ -38,11 +40,13 @@ from botorch_drbo.optimizer import NamedOptimizer
 from botorch_drbo.optimizer.comparison import METHODS
 from botorch_drbo.optimizer.evaluations import shown_progress
 from botorch_drbo.optimizer.groups import check_group, check_outcomes, reason
+from botorch_drbo.posterior.mixture import posterior_of_expectation
 from botorch_drbo.recommendation.promise import LEVEL, shown
 from botorch_drbo.recommendation.recommendation import interval_words
 from botorch_drbo.report import write_report
-from botorch_drbo.report.findings import movement
+from botorch_drbo.report.findings import TrialGain, movement, result_or_reason
 from botorch_drbo.space import Space
+from botorch_drbo.space.table import to_frame
 
 _FAILED = 1  # the exit status if a group has
 
@@ -247,14 +251,18 @@ def init(
     limit: list[str] | None,
     scope: str | None,
     out: Path | None,
+    python: bool,
     overwrite: bool,
     json: bool,
 ) -> None:
-    """Write problem.toml."""
+    """Write problem.toml, and a script."""
     path = data.parent / NAME if out is None else out
-    _check_free(path, overwrite)
+    new = [path, path.with_suffix(".py")][: 1 + python]
+    for each in new:
+        _check_free(each, overwrite)
+    file = CsvFile.read(data)
     text = written(
-        CsvFile.read(data),
+        file,
         decisions=decisions,
         contexts=contexts,
         outcome=outcome,
@@ -264,10 +272,14 @@ def init(
         folder=path.parent,
     )
     path.write_text(text, encoding="utf-8")
+    if python:
+        script = as_script(read_problem(path, file), file)
+        new[1].write_text(script, encoding="utf-8")
 
     def tell() -> None:
         say(text.rstrip("\n"))
-        say(f"\nWrote {path}. Correct what is guessed in it, above all the bounds.")
+        files = " and ".join(map(str, new))
+        say(f"\nWrote {files}. Correct what is guessed in it, above all the bounds.")
 
     answer({"problem": str(path)}, as_json=json, text=tell)
 
@@ -315,12 +327,20 @@ def recommend(
     this_round = problem.this_round(forecast, known)
     best = opt.recommend(**this_round, level=LEVEL if level is None else level)
     best = best.with_check(lambda check: check.by_lines(problem.lines))
+    proposed = result_or_reason(lambda: opt.preview(1, **this_round))
+    trial = TrialGain.of(opt, best, proposed)
     file, space = problem.file, problem.space
-    answer(
+    document, text = (
         of_recommendation(best, file, space),
-        as_json=options.json,
-        text=lambda: say(str(in_digits_of(best, file, space))),
+        in_digits_of(best, file, space),
     )
+    lines = [str(text)]
+    if trial is not None and not isinstance(proposed, str):
+        document["another_trial"] = {"gain": trial.gain, "spread": trial.spread}
+        tried = rounding_of(file, space)(proposed, opt.pending)
+        width = len(lines[0]) - len(lines[0].removeprefix("decision").lstrip())
+        lines.append(f"{'another trial':<{width}}{trial.words(best.outcome, tried)}")
+    answer(document, as_json=options.json, text=lambda: say("\n".join(lines)))
 
 
 def check(options: Options, forecast: Path | None) -> None:
@@ -512,10 +532,35 @@ def report(
     level: float | None,
     out: Path | None,
     overwrite: bool,
+    watch: bool,
 ) -> None:
-    """Write the HTML page."""
+    """Write the HTML page, again whenever the file changes if it is watched."""
     path = options.data.with_suffix(".html") if out is None else out
     _check_free(path, overwrite)
+    _written_page(options, forecast, q, level, path)
+    read = [options.data, options.problem or beside(options.data)]
+    seen = _contents(read)
+    while watch:
+        time.sleep(_WAIT)
+        if (now := _contents(read)) == seen:
+            continue
+        seen = now
+        try:
+            _written_page(options, forecast, q, level, path)
+        except InputDataError as error:  # half written: the next change may mend it
+            say(f"Error: {error}", "red", error=True)
+
+
+_WAIT = 1.0  # seconds between two looks at a file
+
+
+def _contents(paths: Sequence[Path]) -> list[bytes]:
+    return [path.read_bytes() for path in paths if path.exists()]
+
+
+def _written_page(
+    options: Options, forecast: Path | None, q: int, level: float | None, path: Path
+) -> None:
     problem, opt = _with_outcomes(options)
     write_report(
         opt,
@@ -534,6 +579,82 @@ def report(
         as_json=options.json,
         text=lambda: say(f"Wrote {path}"),
     )
+
+
+_NEAR = 0.1  # of the bounds of a number: a row that differs by less is near
+_LIMITS = (
+    "`by all rows` is what the model of all rows expects in the contexts of the later "
+    "ones: it learnt from the rows that it judges. `later rows near it` are within 10% "
+    "of the bounds of each number and of the same names: they met contexts of their "
+    "own, and a few say little. One cut of one table is no proof that a method is "
+    "better."
+)
+
+
+def backtest(options: Options, first: int | None, methods: list[str] | None) -> None:
+    """Show what would have been recommended, and how it went."""
+    problem, opt = _with_outcomes(options)
+    lines, space, outcome = problem.file.lines, opt.space, problem.space.outcome
+    n = len(lines) // 2 if first is None else first
+    known, later = (
+        replace(problem, file=replace(problem.file, lines=part)).optimizer()
+        for part in (lines[:n], lines[n:])
+    )
+    past, after = known.tensors.history, later.tensors.history
+    if not len(after.Y):
+        raise InputDataError(
+            f"None of the {len(lines)} rows after the first {n} has an outcome, so "
+            "there is nothing to judge by. Give a smaller --first."
+        )
+    check = result_or_reason(opt.check)
+    then = known.compare(methods or METHODS)
+    best = int((past.Y if opt.maximize else -past.Y).argmax())
+    decisions = torch.cat([then.decisions, past.X[best : best + 1]])
+    expected = [*then.values.mean[:, 0].tolist(), past.Y[best].item()]
+    tables = to_frame(decisions, problem.space.decisions)
+    widening = 1.0 if isinstance(check, str) else check.widening or 1.0
+    named = [*space.categories]
+    document: list[dict[str, Any]] = []
+    for i, x in enumerate(decisions):
+        weights = torch.full_like(after.C[:, 0], 1.0 / len(after.C))
+        belief = posterior_of_expectation(opt.tensors.model, x, after.C, weights)
+        belief = belief.widened(widening)
+        belief = belief if opt.maximize else belief.mirrored()
+        gaps = (after.X - x).abs() / (space.bounds[1] - space.bounds[0])
+        gaps[:, named] = (gaps[:, named] > 0.0).to(gaps)
+        near = after.Y[(gaps <= _NEAR).all(-1)]
+        decision = words_of(tables.iloc[[i]], problem.file, problem.space)
+        document.append(
+            {
+                "method": [*then.methods, "best row so far"][i],
+                **as_values(decision, problem.space.decisions),
+                "expected_then": expected[i],
+                "by_all_rows": belief.mean.item(),
+                "interval": list(belief.interval(LEVEL)),
+                "near": len(near),
+                "near_mean": near.mean().item() if len(near) else None,
+                "words": {
+                    **decision,
+                    "expected then": shown(expected[i]),
+                    "by all rows": f"{shown(belief.mean.item())} ({LEVEL:.0%}: "
+                    f"{interval_words(belief, LEVEL)})",
+                    "later rows near it": f"{shown(near.mean().item())} in {len(near)}"
+                    if len(near)
+                    else "none",
+                },
+            }
+        )
+    printed = [{"method": row["method"], **row.pop("words")} for row in document]
+
+    def tell() -> None:
+        show(
+            printed,
+            f"{outcome}: what {n} of {len(lines)} rows said, and what came",
+        )
+        say(_LIMITS)
+
+    found = {"first": n, "later": len(after.Y), "outcome": outcome, "rows": document}
+    answer(found, as_json=options.json, text=tell)
 
 
 def _problem(options: Options) -> Problem:

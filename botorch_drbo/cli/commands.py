@@ -37,6 +37,7 @@ from botorch_drbo.cli.options import (
     Known,
     Level,
     Limits,
+    Methods,
     Minimize,
     Options,
     Outcome,
@@ -283,6 +284,12 @@ def init(
         Path | None,
         typer.Option("--out", "-o", help=f"The new file; {NAME} beside DATA."),
     ] = None,
+    python: Annotated[
+        bool,
+        typer.Option(
+            "--python", help="Write a script of the same beside it, problem.py."
+        ),
+    ] = False,
     overwrite: Overwrite = False,
     json: Json = False,
 ) -> None:
@@ -337,10 +344,7 @@ def check(options: Options, forecast: Forecast = None) -> None:
 @command(app)
 def compare(
     options: Options,
-    methods: Annotated[
-        list[str] | None,
-        typer.Option("--methods", help="Recipes; the first is the yardstick."),
-    ] = None,
+    methods: Methods = None,
     shift: Annotated[
         list[str] | None,
         typer.Option(
@@ -412,8 +416,30 @@ def report(
         typer.Option("-o", "--out", help="The page; by default beside DATA."),
     ] = None,
     overwrite: Overwrite = False,
+    watch: Annotated[
+        bool,
+        typer.Option(
+            "--watch", help="Write it anew whenever DATA changes, until Ctrl-C."
+        ),
+    ] = False,
 ) -> None:
     """Write one HTML page: what to do, how reliable it is, what to try next."""
+
+
+@command(app)
+def backtest(
+    options: Options,
+    first: Annotated[
+        int | None,
+        typer.Option("--first", help="So many rows are known; by default half."),
+    ] = None,
+    methods: Methods = None,
+) -> None:
+    """Show what methods would have recommended from the first rows, and how it went.
+
+    Judged by the model of all rows, in the contexts of the later rows, and by the
+    outcomes of later rows that are near.
+    """
 
 
 def main() -> None:

@@ -20,7 +20,14 @@ from botorch.exceptions.errors import InputDataError
 from botorch_drbo.cli.columns import as_decimal, as_number, parse_limits, parse_variable
 from botorch_drbo.cli.csv_file import CsvFile, lines_of
 from botorch_drbo.cli.options import STATUS, UNIFORM
-from botorch_drbo.cli.problem import Toml, as_comment, as_key, as_toml, check_column
+from botorch_drbo.cli.problem import (
+    Description,
+    Toml,
+    as_comment,
+    as_key,
+    as_toml,
+    check_column,
+)
 from botorch_drbo.recommendation.moved_contexts import moved_contexts, moved_words
 from botorch_drbo.space import (
     Category,
@@ -263,6 +270,49 @@ def written(
         lines += ["", "# Left alone:"]
         lines += [as_comment(f"{name}: {_why(guesses, name)}") for name in alone]
     return "\n".join(line.rstrip() for line in lines) + "\n"
+
+
+def as_script(said: Description, file: CsvFile) -> str:
+    """What `recommend` and `suggest` do with a file, in Python."""
+    kinds = {**said.decisions, **said.contexts}
+    names = [name for name, kind in kinds.items() if isinstance(kind, Category)]
+    used = {type(kind).__name__ for kind in kinds.values()} - {"Continuous"}
+    scope = repr(UNIFORM) if said.scope == UNIFORM else f"pd.read_csv({said.scope!r})"
+    arguments = {
+        "decisions": _in_lines(said.decisions),
+        "contexts": _in_lines(said.contexts),
+        "outcome": repr(said.outcome),
+        "outcome_constraints": said.limits
+        and repr(parse_limits(said.limits, file.header, ())),
+        "status": said.status and repr(said.status),
+        "maximize": said.minimize and "False",
+        "scope": said.scope and scope,
+        "seed": "len(table)",
+    }
+    lines = [f"    {name}={text},\n" for name, text in arguments.items() if text]
+    return (
+        "import pandas as pd\n"
+        f"from botorch_drbo import {', '.join(sorted({*used, 'NamedOptimizer'}))}\n\n"
+        f"names = {dict.fromkeys(names, 'str')!r}  # columns of names\n"
+        f"table = pd.read_csv({str(file.path)!r}, dtype=names, keep_default_na=False, "
+        "na_values=[''])\nopt = NamedOptimizer.from_dataframe(\n    table,\n"
+        f"{''.join(lines)})\n"
+        "print(opt.recommend())  # what to do now\n"
+        "print(opt.ask())  # what to try next\n"
+    )
+
+
+def _in_lines(variables: Mapping[str, Variable]) -> str:
+    lines = (f"        {n!r}: {_as_python(v)},\n" for n, v in variables.items())
+    return f"{{\n{''.join(lines)}    }}"
+
+
+def _as_python(variable: Variable) -> str:
+    kind = "" if isinstance(variable, Continuous) else type(variable).__name__
+    if isinstance(variable, Ordinal | Category):
+        return f"{kind}({list(variable.choices)!r})"
+    assert isinstance(variable, Continuous | Integer | Log)
+    return f"{kind}{(_short(variable.lower), _short(variable.upper))!r}"
 
 
 def _moved(

@@ -241,6 +241,11 @@ class PlateOptions:
     ] = None
 
 
+Methods = Annotated[
+    list[str] | None,
+    typer.Option("--methods", help="Recipes; the first is the yardstick."),
+]
+
 Level = Annotated[
     float | None,
     typer.Option(

@@ -334,7 +334,7 @@ def recommended(
         best = replace(
             best,
             decided_for=named.words,
-            searched=f"the posterior mean, {named.where}",
+            searched=named.where,
             stability=None,
         )
     if named is None or named.threshold is None:

@@ -351,6 +351,7 @@ class Optimizer(ABC, Generic[Given, Rows, Observed, Advice, Predicted]):
         *,
         context_set: ContextSet | None = None,
         radius: RoundRadius | None = None,
+        context: Given | None = None,
     ) -> Rows:
         r"""What ``ask`` would propose now. Nothing is asked, and nothing is recorded.
 
@@ -358,6 +359,7 @@ class Optimizer(ABC, Generic[Given, Rows, Observed, Advice, Predicted]):
             q: How many.
             context_set: The distribution of this round's context, as for ``ask``.
             radius: That of this round's ambiguity set, as for ``ask``.
+            context: What is known of this round's context, as for ``ask``.
 
         Returns:
             Decisions, ``q x d_x`` or a table of ``q`` rows.
@@ -375,7 +377,7 @@ class Optimizer(ABC, Generic[Given, Rows, Observed, Advice, Predicted]):
             0.5313 0.5313
         """
         check_count(q, "q")
-        this_round = self._round(context_set, radius)
+        this_round = self._round(context_set, radius, context)
         x, _ = next_decisions(self._run, q, None, this_round, choose_context=False)
         return self._translation.decisions(x)
 

@@ -233,8 +233,9 @@ def _check_contexts(df: pd.DataFrame, space: Space, kept: Sequence[int]) -> None
             also = f" So is a cell of {more} more row{'s' * (more > 1)}."
         raise InputDataError(
             f"{places[0]} is empty, but the row has other contexts or an outcome. Fill "
-            "it in, or leave out the row; only a row whose context is not known at all "
-            f"may leave its contexts and its outcome empty.{also}"
+            "it in, or leave out the row (`withdrawn` in its status); only a row whose "
+            "context is not known at all may leave its contexts and its outcome "
+            f"empty.{also}"
         )
 
 

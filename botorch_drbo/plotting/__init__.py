@@ -6,6 +6,7 @@ this module, so the library works without matplotlib.
 
 from botorch_drbo.plotting.history import plot_history, plot_regret
 from botorch_drbo.plotting.model import (
+    plot_importance,
     plot_model_check,
     plot_policy,
     plot_slice,
@@ -26,6 +27,7 @@ __all__ = [
     "MARKERS",
     "plot_compare",
     "plot_history",
+    "plot_importance",
     "plot_model_check",
     "plot_policy",
     "plot_price",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -25,7 +25,7 @@ from botorch_drbo.plotting.style import (
     name_ticks,
 )
 from botorch_drbo.recommendation import ModelCheck
-from botorch_drbo.recommendation.importance import Slice
+from botorch_drbo.recommendation.importance import Importance, Slice
 from botorch_drbo.recommendation.model_check import FEW_OUTCOMES
 from botorch_drbo.recommendation.promise import shown
 from botorch_drbo.space import Category, Variable
@@ -106,6 +106,60 @@ def plot_slice(
     )
     ax.set(xlabel=name, ylabel=f"expected {outcome}")
     ax.grid(alpha=0.25)
+    return ax
+
+
+def plot_importance(
+    found: Importance,
+    names: Sequence[str],
+    ax: Axes | None = None,
+    *,
+    outcome: str = "outcome",
+) -> Axes:
+    r"""Draw by how much the expected outcome differs if one column alone changes.
+
+    The column that matters most is on top. Bars are of the mean of the models, dots are
+    what may be true: where a dot is far beyond its bar, the data do not say yet.
+
+    Args:
+        found: From ``recommendation.importance.importance``.
+        names: Of the columns, ``d_x + d_c``: the decisions, then the contexts.
+        ax: Where to draw; a new figure if None.
+        outcome: The name of the outcome with its unit.
+
+    Returns:
+        The axes.
+
+    Raises:
+        BotorchTensorDimensionError: Another number of names than of columns.
+
+    Example:
+        >>> import torch
+        >>> from botorch_drbo import RobustOptimizer
+        >>> from botorch_drbo.plotting import plot_importance
+        >>> from botorch_drbo.recommendation.importance import importance
+        >>> unit = torch.tensor([[0.0], [1.0]], dtype=torch.double)
+        >>> few = {"num_restarts": 1, "raw_samples": 8, "surrogate": "botorch"}
+        >>> opt = RobustOptimizer("erbo", unit, unit, **few)
+        >>> X, C = torch.rand(2, 12, 1, dtype=torch.double)
+        >>> opt.tell(X, C, -(X - C).square())
+        >>> found = importance(opt.model, opt.space, opt.recommend().context_set)
+        >>> plot_importance(found, ["dose (g)", "age"], outcome="effect").get_xlabel()
+        'typical difference of effect'
+    """
+    if len(names) != len(found.mean):
+        raise BotorchTensorDimensionError(
+            f"`names` must have {len(found.mean)} entries, got {len(names)}."
+        )
+    ax = given_or_new(ax)
+    order: list[int] = found.mean.argsort().tolist()
+    mean, possible = (as_array(part[order]) for part in (found.mean, found.possible))
+    places = range(len(order))
+    ax.barh(places, mean, color=COLOURS[0], label="by the mean of the models")
+    ax.plot(possible, places, "o", color=COLOURS[1], label="what may be true")
+    ax.set_yticks(places, [names[j] for j in order])
+    ax.set(xlabel=f"typical difference of {outcome}", xlim=(0.0, None))
+    ax.legend(frameon=False, loc="lower right")
     return ax
 
 

@@ -9,6 +9,7 @@ from typing import cast, final
 import torch
 from botorch.models.model import Model
 from botorch.posteriors import GPyTorchPosterior, Posterior
+from botorch.utils.probability.utils import phi
 from gpytorch.distributions import MultivariateNormal
 from scipy.special import ndtri_exp
 from torch import Tensor
@@ -63,6 +64,17 @@ class GaussianMixture:
         """The standard deviation of the mixture, ``...``."""
         between = (self.means - self.mean).square()
         return (self.deviations.square() + between).mean(0).sqrt()
+
+    @property
+    def expected_gain(self) -> Tensor:
+        r"""The expectation of what is above zero, ``...``.
+
+        :math:`E[\max(V, 0)] = \frac1S \sum_s \mu_s \Phi(z_s) + \sigma_s \phi(z_s)`
+        with :math:`z_s = \mu_s / \sigma_s`.
+        """
+        deviations = self.deviations.clamp_min(torch.finfo(self.means.dtype).tiny)
+        z = self.means / deviations
+        return (self.means * torch.special.ndtr(z) + deviations * phi(z)).mean(0)
 
     def cdf(self, values: Tensor) -> Tensor:
         """The probability of no more than a value."""

@@ -494,7 +494,7 @@ class ModelBasedRecipe(Recipe):
         rivals, origin = rivals_of(x, history.X, space, chance, candidates)
         if limit is not None:  # others are no rivals
             rivals = rivals[limit.allows(rivals)]
-            origin = f"within the price, {origin}"
+            origin = f"{origin}, within the price"
         return Recommendation(
             x=x,
             objective=value.item(),

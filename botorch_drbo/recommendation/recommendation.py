@@ -86,7 +86,7 @@ def summary(
         f"worst-case {outcome}": [f"{shown(worst_case)}{of_worst}{note}"],
         "against": _against(worlds, direction),
         "price": [*price],
-        "searched": [searched] if searched else [],
+        "worst case over": [searched] if searched else [],
         "feasible": _feasible(feasibility, feasible, held),
         "answer holds": [stability.words(row_words(rival or {}))] if stability else [],
         "compared with": [stability.compared] if stability else [],

@@ -158,12 +158,12 @@ def rivals_of(
     rivals = rivals[feasible(space, rivals)]
     lower, upper = space.bounds
     rivals = rivals[((rivals - x).abs() > SEPARATION * (upper - lower)).any(-1)]
-    origin = f"tried so far that differ by more than {SEPARATION:.0%} of the range"
+    origin = f"tried so far, differing by more than {SEPARATION:.0%} of the range"
     if candidates is not None:
         rivals, origin = without(candidates, x.unsqueeze(0)), "of the list"
     if chance is not None:  # others are no rivals
         rivals = rivals[chance.allows(rivals)]
-        origin = f"that meet the constraints, {origin}"
+        origin = f"{origin}, meeting the constraints"
     return rivals, origin
 
 

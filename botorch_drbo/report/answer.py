@@ -239,7 +239,11 @@ def next_section(found: Findings) -> Markup:
         "These decisions teach most about where the best decision lies. They need not "
         f"be good themselves.{among}"
     )
-    return joined(*parts, tag("p", text), _decisions(proposed))
+    worth = ""
+    if found.trial is not None:
+        words = found.trial.words(found.best.outcome, proposed)
+        worth = f"Is it worth going on? By the model {words}. This is no promise."
+    return joined(*parts, tag("p", text), _decisions(proposed), paragraphs(worth))
 
 
 def _caveats(found: Findings) -> list[str]:
@@ -418,7 +422,7 @@ def _meaning(found: Findings) -> str:
 def _how_found(best: NamedRecommendation) -> list[str]:
     words = []
     if best.searched:
-        words.append(f"Searched was {best.searched}.")
+        words.append(f"The worst case is over {best.searched}.")
     if best.promise is not None:
         words.append(f"The intervals are {best.promise.words()}.")
     if best.stability is not None:

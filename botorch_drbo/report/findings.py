@@ -27,10 +27,13 @@ from botorch_drbo.recommendation.importance import (
     slice_through,
 )
 from botorch_drbo.recommendation.model_check import ModelCheck, squares
+from botorch_drbo.recommendation.price import belief_of_loss
 from botorch_drbo.recommendation.price_curve import PriceCurve
 from botorch_drbo.recommendation.promise import LEVEL, shown
+from botorch_drbo.recommendation.recommendation import row_words
 from botorch_drbo.sampling import isolated_rng
 from botorch_drbo.space import Category, NamedRecommendation, Variable
+from botorch_drbo.space.table import to_tensor
 from botorch_drbo.surrogate.cross_validation import cross_validated
 from botorch_drbo.surrogate.fit import joint_data
 
@@ -98,6 +101,60 @@ def looked_up(variable: Variable, expected: torch.Tensor) -> list[object]:
     return [min(max(round(v, digits), exact[0]), exact[-1]) for v in exact]
 
 
+@final
+@dataclass(frozen=True)
+class TrialGain:
+    r"""What another trial could gain.
+
+    .. math:: E[\max(D, 0)], \qquad D = \sum_i w_i\,(f(x', c_i) - f(x, c_i))
+
+    of the next decision to try, ``x'``, and the recommended one, ``x``, with the
+    weights of its worst case. Within a price ``x`` is the decision with the best
+    expectation, and the weights are those of the reference. It is what to know ``D``
+    would be worth; one outcome tells less.
+    """
+
+    # That expectation, in the units of the outcome.
+    gain: float
+    # The standard deviation of ``D``.
+    spread: float
+
+    @classmethod
+    def of(
+        cls,
+        optimizer: NamedOptimizer,
+        best: NamedRecommendation,
+        proposed: pd.DataFrame | str,
+    ) -> TrialGain | None:
+        """By the model; None without a proposal, or where what is best is no sum."""
+        has_regret = any(world.regret is not None for world in best.worlds)
+        if isinstance(proposed, str) or best.promise is None or has_regret:
+            return None
+        if best.decided_for.startswith("share"):
+            return None
+        price, space = best.price, optimizer.named_space
+        now, column = best.x, "worst_case_weight"
+        if price is not None:
+            now, column = price.best, "reference_weight"
+        contexts = space.context_set(best.contexts, column)
+        x, new = (to_tensor(rows, space.decisions, "x")[0] for rows in (now, proposed))
+        belief = belief_of_loss(optimizer.tensors.model, contexts, new, x)
+        belief = belief.widened(best.promise.widening or 1.0)
+        gain, spread = belief.expected_gain.item(), belief.deviation.item()
+        return cls(gain, spread)
+
+    def words(self, outcome: str, tried: pd.DataFrame) -> str:
+        """What the first of the decisions to try could gain."""
+        row = row_words(tried.to_dict("records")[0])
+        gain, spread = (
+            shown(float(f"{size:.2g}")) for size in (self.gain, self.spread)
+        )
+        return (
+            f"to know exactly what {row} is worth would gain {gain} of {outcome} on "
+            f"average (± {spread} is not known of it); one outcome tells less"
+        )
+
+
 MULTIPLES = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0)
 """Of the recipe's radius, at which the worst case is found."""
 SHARES = (0.0, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5)
@@ -136,6 +193,8 @@ class Findings:
     importance: Importance
     # What to try next, or why nothing is proposed.
     next_decisions: pd.DataFrame | str
+    # What the first of them could gain; None where that is not known.
+    trial: TrialGain | None
     # Where the data are from.
     source: str
     # The measured constraints in words; empty if none were stated.
@@ -201,7 +260,7 @@ class Findings:
         # Total variation counts weight twice: where it leaves and where it goes.
         radii = torch.tensor(steps, dtype=torch.double) * (own if own > 0.0 else 2.0)
         given = {"context_set": context_set, "radius": radius}
-        profile = _result_or_reason(
+        profile = result_or_reason(
             lambda: tensors.robustness_profile(
                 found.x,
                 radii=radii,
@@ -222,7 +281,8 @@ class Findings:
             scope = Scope.of(optimizer, best)
         every = all_decisions(optimizer.named_space.search_space)
         num = q if every is None else min(q, len(every))
-        proposed = _result_or_reason(lambda: optimizer.preview(num, **given))
+        proposed = result_or_reason(lambda: optimizer.preview(num, **given))
+        trial = TrialGain.of(optimizer, best, proposed)
         done()
         if rounded is not None:
             best = with_words(best, rounded)
@@ -233,7 +293,7 @@ class Findings:
         insured = insured and not found.decided_for.startswith("share")
         curve = optimizer.price_curve(**given, level=level) if insured else None
         done()
-        by_context = _result_or_reason(lambda: policies(optimizer, reference, **given))
+        by_context = result_or_reason(lambda: policies(optimizer, reference, **given))
         done()
         return cls(
             curve=curve,
@@ -247,6 +307,7 @@ class Findings:
             slices=slices if tensors.maximize else [s.mirrored() for s in slices],
             importance=importance(model, space, reference),
             next_decisions=proposed,
+            trial=trial,
             source=source,
             limits=limits,
             rounded=rounded,
@@ -334,7 +395,7 @@ def _explained_without(
     return (1.0 - missed.sum() / total.sum()).item()
 
 
-def _result_or_reason(compute: Callable[[], _Found]) -> _Found | str:
+def result_or_reason(compute: Callable[[], _Found]) -> _Found | str:
     """A result, or the message of a recipe that cannot compute it."""
     try:
         return compute()

@@ -105,7 +105,8 @@ def radius_section(found: Findings) -> Markup:
     head = ["radius, times" if found.has_radius else "share of cases"]
     head += [*units, f"worst-case {best.outcome}", f"{share} interval"]
     meaning = (
-        f"Radius 1 is that of the recommendation. Searched was {best.searched}."
+        "Radius 1 is that of the recommendation. The worst case is over "
+        f"{best.searched}."
         if found.has_radius
         else ""
     )

@@ -25,8 +25,9 @@ tests with the lowest versions that the ranges allow, and `make newest` with the
 """
 
 _TAIL = """
-All of this was run with Python 3.11 on Linux. Other versions inside the ranges should
-work, but nobody has tried them all.
+All of this was run with Python 3.11 on Linux, a part of it with Python 3.12 and with
+the lowest BoTorch. Other versions inside the ranges should work, but nobody has tried
+them all.
 """
 
 

@@ -222,8 +222,8 @@ def test_a_radius_by_column_is_said_in_its_units() -> None:
     opt = optimizer(radius={"temp": 6, "weather": 0.1})
     best = opt.recommend()
     assert best.searched == (
-        "the posterior mean under distributions within 6 of temp or another weather "
-        "in 10% of cases (Wasserstein) on any context"
+        "all distributions within 6 of temp or another weather in 10% of cases "
+        "(Wasserstein), new contexts included"
     )
     assert "times that radius" in str(best)
     assert " 1 " not in best.searched  # the radius of the ball is no one's concern

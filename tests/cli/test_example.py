@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib.util
+import json
+import runpy
 import shlex
 from pathlib import Path
 
@@ -51,6 +53,39 @@ def test_the_two_commands_run(name: str, here: Path) -> None:
         assert done.exit_code == 0, done.output
     before = (SHIPPED / f"{name}.csv").read_text()
     assert (here / f"{name}.csv").read_text().startswith(before)
+
+
+WRITTEN = {
+    "bakery": "--contexts temperature --outcome profit",
+    "farm": "--contexts rain soil --outcome yield --limit 'runoff <= 10'",
+    "server": "--contexts load --outcome latency_ms --minimize",
+    "scope": "--contexts substrate --outcome yield --scope uniform",
+}
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_the_script_decides_as_the_command_does(name: str, here: Path) -> None:
+    assert CliRunner().invoke(app, ["example", name]).exit_code == 0
+    words = ["init", f"{name}.csv", *shlex.split(WRITTEN[name]), "--python"]
+    done = CliRunner().invoke(app, words)
+    assert done.exit_code == 0 and "problem.toml and problem.py" in done.stdout
+    script = (here / "problem.py").read_text()
+    quick = script.replace("seed=len", "surrogate='botorch', seed=len")
+    quick = quick.replace("print(opt.ask())", "new = opt.preview()")
+    (here / "quick.py").write_text(quick)
+    ran = runpy.run_path("quick.py")
+    decided = ran["opt"].recommend()
+    assert ran["new"].shape == (1, len(decided.x.columns))
+    asked = ["recommend", f"{name}.csv", "--surrogate", "botorch", "--json"]
+    found = json.loads(CliRunner().invoke(app, asked).stdout)
+    assert decided.x.to_dict("records")[0] == found["decision_before_rounding"]
+    assert decided.worst_case_value == found["worst_case"]
+    again = CliRunner().invoke(app, [*words, "--overwrite"])
+    assert again.exit_code == 0 and (here / "problem.py").read_text() == script
+    (here / "problem.toml").unlink()
+    again = CliRunner().invoke(app, words)
+    assert again.exit_code == 2 and "problem.py already exists" in again.stderr
+    assert not (here / "problem.toml").exists()
 
 
 def test_a_file_stays_and_a_wrong_name_is_answered(here: Path) -> None:

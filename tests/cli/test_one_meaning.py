@@ -66,6 +66,7 @@ COMMANDS = {
     "profile": [],
     "plot": [],
     "report": [],
+    "backtest": ["--first", "4"],
 }
 
 

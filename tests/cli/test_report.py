@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from botorch_drbo.cli import actions
 from botorch_drbo.cli.commands import app
 
 CSV = """plot,N [kg/ha],weather,yield
@@ -75,3 +76,39 @@ def test_a_file_without_an_outcome_is_refused(data: Path) -> None:
     done = CliRunner().invoke(app, ["report", str(data), *COLUMNS])
     assert done.exit_code == 2 and "has no outcome yet" in done.output
     assert not data.with_suffix(".html").exists()
+
+
+def test_a_watched_file_is_reported_again_whenever_it_changes(
+    data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written, looks = [], iter(["same", "broken", "more", "stop"])
+
+    def look(seconds: float) -> None:
+        what = next(looks)
+        if what == "stop":
+            raise KeyboardInterrupt
+        if what == "broken":  # in the middle of a line
+            data.write_text(CSV + "4,50")
+        if what == "more":
+            data.write_text(CSV + "4,50,sun,3\n")
+
+    def write(opt: object, path: Path, **options: object) -> None:
+        written.append(len(data.read_text().splitlines()))
+
+    monkeypatch.setattr(actions.time, "sleep", look)
+    monkeypatch.setattr(actions, "write_report", write)
+    done = CliRunner().invoke(app, ["report", str(data), *COLUMNS, "--watch"])
+    assert written == [4, 5]
+    assert "line 5: has 2 cells" in done.stderr and done.exit_code != 0
+
+
+def test_another_trial_is_weighed(data: Path) -> None:
+    done = CliRunner().invoke(app, ["recommend", str(data), *COLUMNS])
+    assert done.exit_code == 0, done.output
+    said = (
+        r"another trial +to know exactly what N \[kg/ha\] = [\d.]+ is worth would gain"
+    )
+    assert re.search(said, done.stdout)
+    done = CliRunner().invoke(app, ["report", str(data), *COLUMNS, "-q", "1"])
+    text = data.with_suffix(".html").read_text(encoding="utf-8")
+    assert "Is it worth going on?" in text and "no promise" in text

@@ -47,7 +47,7 @@ def test_words_that_stand_twice_are_the_same() -> None:
 
 def test_each_command_has_an_action_with_its_parameters() -> None:
     declared = {command.callback.__wrapped__ for command in app.registered_commands}
-    assert len(declared) == 10
+    assert len(declared) == 11
     for function in declared:
         action = getattr(actions, function.__name__)
         names = list(inspect.signature(function).parameters)

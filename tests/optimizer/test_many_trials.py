@@ -28,6 +28,7 @@ def operations(call: Callable[[], object]) -> int:
         return trace
 
     before = sys.gettrace()
+    sys._getframe().f_trace_opcodes = True  # Python 3.12 looks for it in `settrace`
     sys.settrace(trace)
     try:
         call()

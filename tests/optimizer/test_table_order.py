@@ -133,3 +133,29 @@ def test_an_empty_decision_is_named_by_the_words_of_the_index() -> None:
         NamedOptimizer.from_dataframe(
             df, decisions={"x": (0, 9)}, contexts={"c": (0, 1)}, outcome="y"
         )
+
+
+def test_rows_with_gaps_in_their_contexts_can_be_left_out() -> None:
+    df = pd.DataFrame(
+        {
+            "x": [1.0, 2.0, 3.0, 4.0],
+            "c": [None, 0.5, 0.2, 0.1],
+            "weather": ["sun", None, "rain", None],
+            "y": [1.0, None, 2.0, 3.0],
+            "status": ["", "", "", ""],
+        },
+        index=pd.Index(["mon", "tue", "wed", "thu"], name="day"),
+    )
+    shared = {
+        "decisions": {"x": (0, 9)},
+        "contexts": {"c": (0, 1), "weather": Category(["sun", "rain"])},
+        "outcome": "y",
+        "status": "status",
+    }
+    with pytest.raises(
+        InputDataError, match=r"day mon, column `c`.*withdrawn.* 2 more"
+    ):
+        NamedOptimizer.from_dataframe(df, **shared)
+    df.loc[["mon", "tue", "thu"], "status"] = "withdrawn"
+    opt = NamedOptimizer.from_dataframe(df, **shared)
+    assert opt.history["y"].tolist() == [2.0]

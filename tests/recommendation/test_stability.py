@@ -158,8 +158,8 @@ def test_it_says_what_was_compared():
     best = recipe.recommend(data, space)
     (line,) = (row for row in str(best).splitlines() if row.startswith("compared"))
     assert line == (
-        f"compared with       {best.stability.num_rivals} decisions tried so far "
-        "that differ by more than 1% of the range"
+        f"compared with       {best.stability.num_rivals} decisions tried so "
+        "far, differing by more than 1% of the range"
     )
 
 
@@ -257,8 +257,9 @@ def test_rivals_meet_the_constraints_too():
     )
     assert best.stability.num_rivals == (data.X < 0.59).sum()
     assert best.stability.compared.startswith(
-        f"{best.stability.num_rivals} decisions that meet the constraints, tried"
+        f"{best.stability.num_rivals} decisions tried so far"
     )
+    assert best.stability.compared.endswith("range, meeting the constraints")
 
 
 def test_with_a_list_the_rivals_are_of_the_list():

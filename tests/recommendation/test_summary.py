@@ -95,27 +95,31 @@ SMALL = {"num_restarts": 1, "raw_samples": 8, "max_iterations": 5}
         (
             "wdrbo_exact",
             {"radius": 0.125},
-            "distributions within radius 0.125 (Wasserstein) on any context",
+            "all distributions within radius 0.125 (Wasserstein), new contexts "
+            "included",
         ),
         (
             "drbo_kde",
             {"radius": 0.25},
-            "distributions within radius 0.25 (TotalVariation) on any context",
+            "all distributions within radius 0.25 (TotalVariation), new contexts "
+            "included",
         ),
         (
             "dro",
             {"ambiguity_set": KullbackLeibler(0.5)},
-            "distributions within radius 0.5 (KullbackLeibler) on the listed contexts",
+            "all distributions within radius 0.5 (KullbackLeibler) on the listed "
+            "contexts",
         ),
         (
             "dro",
             {"ambiguity_set": FullSimplex()},
-            "the distributions of FullSimplex on the listed contexts",
+            "all distributions (FullSimplex) on the listed contexts",
         ),
         (
             "stable_opt",
             {},
-            "the distributions of FullSimplex on any context of a part of the box",
+            "all distributions (FullSimplex), new contexts of a part of the box "
+            "included",
         ),
         ("erbo", {}, "the reference alone"),
         ("gp_ucb", {}, "the reference alone"),
@@ -128,9 +132,9 @@ def test_a_report_says_what_was_searched(
     made = make_recipe(name, **SMALL | options)
     data = History(X=X, C=C, Y=X * C, contexts=C)
     best = made.recommend(data, SearchSpace(UNIT, UNIT))
-    assert best.searched == f"the posterior mean under {words}"
+    assert best.searched == words
     lines = str(best).splitlines()
-    assert f"searched            {best.searched}" in lines
+    assert f"worst case over     {best.searched}" in lines
     assert "model               knows nearly nothing: it has 4 outcomes" in lines
     assert not any("exact" in line for line in lines)
 
@@ -160,7 +164,7 @@ def test_it_says_which_contexts_a_forecast_leaves() -> None:
         this_round=Round(known_context=torch.tensor([0.5, torch.nan]).double()),
     )
     assert best.searched.endswith(
-        "(TotalVariation) on any context with the known values"
+        "(TotalVariation), new contexts with the known values included"
     )
 
 
