@@ -184,7 +184,9 @@ def finite_number(value: object, name: str, remedy: str = "") -> float:
             f"{quoted(name)} must be a number, got {kind} {value!r:.200}.{remedy}"
         )
     if not is_finite_number(value):
-        raise InputDataError(f"{quoted(name)} must be a finite number, got {value!r}.")
+        raise InputDataError(
+            f"{quoted(name)} must be a finite number, got {value!r:.200}."
+        )
     return float(value)
 
 

@@ -217,7 +217,10 @@ STATES: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
     "seed null": (with_config(seed=None), "`seed`"),
     "no options": (with_options(None), "configuration.*options"),
     "options a list": (with_options([1]), "configuration.*options"),
-    "option huge": (with_options({"beta": 10**400}), "configuration.*too large"),
+    "option huge": (
+        with_options({"beta": 10**400}),
+        "configuration.*`beta` must be a finite number",
+    ),
     "option deep": (with_options({"beta": BEYOND_C}), "too deep"),
     "schedule null": (
         with_options({"radius": {"__schedule__": None}}),
