@@ -775,7 +775,9 @@ def test_a_context_may_be_a_category_for_recipes_that_know_no_order() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("algorithm", sorted(RECIPES))
 def test_every_recipe_asks_and_recommends(algorithm: str, tmp_path: Path) -> None:
-    client = make(algorithm, num_initial=2, **NEEDED.get(algorithm, {}))
+    client = make(
+        algorithm, num_initial=2, hyperparameters=None, **NEEDED.get(algorithm, {})
+    )
     play(client, range(3))
     path = str(tmp_path / "client.json")
     client.save_to_json_file(path)

@@ -141,7 +141,8 @@ def test_stopped_and_run_again_equals_uninterrupted(
 def test_kill_9_of_the_command_resumes_to_the_same_results(whole: Path, tmp_path: Path):
     config = tmp_path / "test.toml"
     config.write_text(
-        'algorithms = ["random", "erbo"]\nseeds = 2\niterations = 3\ninitial = 2\n'
+        'worlds = ""\nalgorithms = ["random", "erbo"]\n'
+        "seeds = 2\niterations = 3\ninitial = 2\n"
         "options = {num_restarts = 1, raw_samples = 8, max_iterations = 5}\n"
         '[problem]\nname = "wdrbo_figure1"\noptions = {noise_std = 0.1}\n'
     )
