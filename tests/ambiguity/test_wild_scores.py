@@ -71,7 +71,7 @@ def test_wild_scores(
     assert torch.isfinite(q).all() and math.isfinite(value), robust
     if case.exact:
         assert robust.status is SolverStatus.EXACT
-    # Lines in the radius, which are no distributions, carry the rounding of their slopes.
+    # Lines in the radius are no distributions, and carry the rounding of slopes.
     assert q.sum().item() == pytest.approx(1.0, abs=1e-9 if case.feasible else 1e-8)
     if case.feasible:
         assert (q >= -1e-12).all(), q
