@@ -200,26 +200,19 @@ def nonnegative_number(value: object, name: str, remedy: str = "") -> float:
 
 def check_nonnegative(value: float | Tensor, name: str) -> Tensor:
     """Return ``value`` as a tensor if it is finite and not negative."""
-    if isinstance(value, bool) or not isinstance(value, (int, float, Tensor)):
-        raise InputDataError(
-            f"`{name}` must be a number or a tensor, got {type(value).__name__}."
-        )
-    tensor = (
-        value
-        if isinstance(value, Tensor)
-        else torch.tensor(float(value), dtype=torch.double)
-    )
-    check_finite(tensor, name)
-    if (tensor < 0).any():
+    if not isinstance(value, Tensor):
+        return torch.tensor(nonnegative_number(value, name), dtype=torch.double)
+    check_finite(value, name)
+    if (value < 0).any():
         raise InputDataError(f"`{name}` must not be negative, got {value}.")
-    return tensor
+    return value
 
 
 def check_positive(value: float, name: str) -> float:
     """Return ``value`` as a float if it is a positive finite number."""
-    if not is_number(value) or not 0.0 < float(value) < math.inf:
+    if not is_finite_number(value) or not float(value) > 0.0:
         raise InputDataError(
-            f"{quoted(name)} must be a positive finite number, got {value!r}."
+            f"{quoted(name)} must be a positive finite number, got {value!r:.200}."
         )
     return float(value)
 
@@ -227,9 +220,9 @@ def check_positive(value: float, name: str) -> float:
 def check_level(level: object, name: str = "level") -> float:
     """Return a probability that is neither 0 nor 1."""
     wanted = f"{quoted(name)} must be a number between 0 and 1, both excluded"
-    if not is_number(level):
-        raise InputDataError(f"{wanted}, got {level!r}.")
-    if not 0.0 < level < 1.0:
+    if not is_finite_number(level):
+        raise InputDataError(f"{wanted}, got {level!r:.200}.")
+    if not 0.0 < float(level) < 1.0:
         percent = f": for {level:g}% give {level / 100:g}" if 1 < level < 100 else ""
         raise InputDataError(f"{wanted}, got {level!r}{percent}.")
     return float(level)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
@@ -16,6 +17,9 @@ from botorch_drbo._validation import (
     check_choice,
     check_flag,
     check_inside,
+    check_level,
+    check_nonnegative,
+    check_positive,
     counted,
     did_you_mean,
     is_finite_number,
@@ -79,6 +83,34 @@ def test_no_numbers(value: object) -> None:
 @pytest.mark.parametrize("value", [math.inf, -math.inf, math.nan])
 def test_infinite_numbers(value: float) -> None:
     assert is_number(value) and not is_finite_number(value)
+
+
+@pytest.mark.parametrize("check", [check_positive, check_nonnegative, check_level])
+@pytest.mark.parametrize(
+    "value",
+    [10**400, Fraction(10**400, 3), "1", True, None],
+    ids=lambda v: type(v).__name__,
+)
+def test_what_is_no_number_of_float64_is_refused_in_words(
+    check: Callable[[Any, str], object], value: object
+) -> None:
+    with pytest.raises(
+        InputDataError, match=r"^`scale` must be a.* number.*, got"
+    ) as e:
+        check(value, "scale")
+    assert len(str(e.value)) < 300
+
+
+def test_what_float64_rounds_to_zero_is_no_level_and_not_positive() -> None:
+    for check in (check_positive, check_level):
+        with pytest.raises(InputDataError, match="`scale`"):
+            check(Fraction(1, 10**400), "scale")
+
+
+@pytest.mark.parametrize("value", [Fraction(1, 2), np.float32(0.5), 0.5])
+def test_real_numbers_of_any_kind_are_taken(value: Any) -> None:
+    assert check_positive(value, "a") == check_level(value) == 0.5
+    assert check_nonnegative(value, "a").item() == 0.5
 
 
 def test_a_choice_is_one_of_a_list() -> None:

@@ -14,7 +14,7 @@ from botorch.exceptions.errors import InputDataError
 from botorch.exceptions.warnings import BotorchWarning
 from torch import Tensor
 
-from botorch_drbo._validation import did_you_mean, is_finite_number
+from botorch_drbo._validation import counted, did_you_mean, is_finite_number
 from botorch_drbo.optimizer.events import Ask, Tell
 from botorch_drbo.optimizer.trials import Trial
 from botorch_drbo.problem import SearchSpace
@@ -230,7 +230,7 @@ def _check_contexts(df: pd.DataFrame, space: Space, kept: Sequence[int]) -> None
     if places:
         also = ""
         if more := len(places) - 1:
-            also = f" So is a cell of {more} more row{'s' * (more > 1)}."
+            also = f" So is a cell of {counted(more, 'more row')}."
         raise InputDataError(
             f"{places[0]} is empty, but the row has other contexts or an outcome. Fill "
             "it in, or leave out the row (`withdrawn` in its status); only a row whose "

@@ -290,7 +290,9 @@ def _lead(found: Findings) -> str:
     if best.promise is not None:
         expected += f" ({_within(best.promise.expected, best.level)})"
         worst += f" ({_within(best.promise.worst_case, best.level)})"
-    then = f"{worst} at worst if the contexts shift {shift}"
+    same = shown(best.expected_value) == shown(best.worst_case_value)
+    at_worst = "no less good" if same else f"{worst} at worst"
+    then = f"{at_worst} if the contexts shift {shift}"
     if _is_share(best):
         then = f"{share_words(best.objective)} is the expected {best.decided_for}"
     elif best.decided_for:

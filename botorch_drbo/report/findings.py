@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, TypeAlias, TypeVar, final
 import torch
 from botorch.exceptions.errors import InputDataError, UnsupportedError
 
+from botorch_drbo._validation import counted
 from botorch_drbo.adversaries.wasserstein import WassersteinBall
 from botorch_drbo.ambiguity import TotalVariation
 from botorch_drbo.calibrate.budget import RobustnessProfile
@@ -52,9 +53,7 @@ def movement(
     if isinstance(given, Mapping):
         widths = in_widths(given, space)
     elif given == "sd":
-        return lambda size: (
-            f"{size:.3g} standard deviation{'s' * (size != 1.0)}" if size else "nothing"
-        )
+        return lambda size: counted(size, "standard deviation") if size else "nothing"
     elif isinstance(own, WassersteinBall):
         widths = torch.ones(space.d_c, dtype=torch.double)
     else:
