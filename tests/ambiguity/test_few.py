@@ -150,8 +150,17 @@ def test_ascents_on_few_contexts_end_where_ascents_on_all_do(objective: str) -> 
     with torch.no_grad():
         near, exact = few(X), full(X)
     assert not torch.equal(near, exact)
+    chosen = ball.few(weights)
+    assert chosen is not None
+    alone = DistributionallyRobustUCB(
+        make_model(d=2, t=20),
+        2.25,
+        ContextSet(points[chosen.positions], chosen.weights),
+        UncertaintyObjective(chosen.ambiguity_set),
+    )
+    torch.testing.assert_close(near, alone(X).detach())
     assert (near - exact).abs().max() < 0.1 * (exact.max() - exact.min())
     values = maximise(full, space, Effort(4, 64, 50, 0))[1]
     with patch.object(DistributionallyRobustUCB, "on_few", lambda self: None):
-        alone = maximise(full, space, Effort(4, 64, 50, 0))[1]
-    assert values.max().item() == pytest.approx(alone.max().item(), abs=1e-6)
+        on_all = maximise(full, space, Effort(4, 64, 50, 0))[1]
+    assert values.max().item() == pytest.approx(on_all.max().item(), abs=1e-6)

@@ -68,6 +68,22 @@ def test_decisions_of_the_first_rows_are_judged_by_all(data: Path) -> None:
     assert sum(row["near"] for row in found["rows"])
 
 
+def test_a_name_beside_another_is_not_near_it(data: Path) -> None:
+    """Of twelve levels neighbours are numbered less than a tenth of the range apart."""
+    levels = list("ABCDEFGHIJKL")
+    table = pd.concat([pd.read_csv(data)] * 2, ignore_index=True)
+    table["shop"] = (levels * 3)[: len(table)]
+    table["stock"] = [0.5 + 0.002 * i for i in range(len(table))]  # all of them near
+    table.to_csv(data, index=False)
+    words = [word.replace("A,B", ",".join(levels)) for word in COLUMNS]
+    done = CliRunner().invoke(app, ["backtest", str(data), *words, "--json"])
+    assert done.exit_code == 0, done.output
+    later = table[16:]
+    for row in json.loads(done.stdout)["rows"]:
+        is_near = (later["stock"] - row["stock"]).abs() <= 0.1
+        assert row["near"] == (is_near & (later["shop"] == row["shop"])).sum()
+
+
 def test_costs_are_judged_in_their_own_sign(data: Path) -> None:
     words = ["backtest", str(data), *COLUMNS, "--minimize", "--json"]
     done = CliRunner().invoke(app, words)

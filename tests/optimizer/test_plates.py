@@ -153,6 +153,8 @@ def test_a_plate_that_is_too_large_says_what_is_left() -> None:
     with pytest.raises(InputDataError, match="fewer, say `contexts_per_decision=2`, "):
         fewer.ask(4, choose_context=True)
     assert len(fewer.ask(4, choose_context=True, contexts_per_decision=2)[0]) == 4
+    with pytest.raises(InputDataError, match="fewer, say `contexts_per_decision=3`, "):
+        small(0)[0].ask(6, choose_context=True, contexts_per_decision=2)
     left = "3 wells, and 1 can be had: 1 decision .* 1 context "
     with pytest.raises(InputDataError, match=left):
         opt.ask(3, choose_context=True)

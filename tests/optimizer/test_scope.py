@@ -83,6 +83,16 @@ SCOPES: list[tuple[Scope, dict[str, float]]] = [
 ]
 
 
+def test_a_context_that_is_called_weight_is_a_context() -> None:
+    space = Space({"x": (0.0, 1.0)}, {"weight": (1.0, 9.0)}, outcome="y")
+    opt = NamedOptimizer("erbo", space, scope={"weight": [2.0, 8.0]}, **FEW)
+    x, weights = pd.DataFrame({"x": [0.1, 0.5, 0.9]}), {"weight": [1.0, 5.0, 9.0]}
+    opt.tell(x, weights, [1.0, 2.0, 3.0])
+    contexts = opt.recommend().contexts
+    assert sorted(contexts["weight"]) == [2.0, 8.0]
+    assert list(contexts["reference_weight"]) == [0.5, 0.5]
+
+
 @pytest.mark.parametrize(("scope", "weights"), SCOPES)
 def test_the_mean_over_a_scope_decides(scope: Scope, weights: dict[str, float]) -> None:
     opt = started(scope)

@@ -48,6 +48,26 @@ def test_a_value_that_is_no_number_is_the_worst(wrong: float) -> None:
     assert apart[0, 0] >= 0.5
 
 
+def test_what_is_known_is_climbed_again_though_a_rough_function_misleads() -> None:
+    """The rough one climbs to a lower hill; the decision known stands on the higher."""
+
+    class Hills(Broken):
+        def forward(self, X: Tensor) -> Tensor:
+            low, high = (
+                (X.squeeze(-2) - place).square().sum(-1) for place in (0.2, 0.8)
+            )
+            if self.wrong:
+                return -low
+            return torch.exp(-40.0 * low) + 2.0 * torch.exp(-40.0 * high)
+
+    space, known = SearchSpace(BOUNDS, BOUNDS[:, :1]), torch.full((1, 2), 0.75).double()
+    for given in ({"start": known.unsqueeze(0)}, {"near": known}):
+        values = maximise(Hills(0.0), space, EFFORT, rough=Hills(1.0), **given)[1]
+        assert values.max().item() == pytest.approx(2.0, abs=1e-4)
+    alone = maximise(Hills(0.0), space, EFFORT, rough=Hills(1.0))[1]
+    assert alone.max().item() == pytest.approx(1.0, abs=1e-4)
+
+
 def test_a_function_without_a_number_has_some_decision() -> None:
     class Nowhere(Broken):
         def forward(self, X: Tensor) -> Tensor:
