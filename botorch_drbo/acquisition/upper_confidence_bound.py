@@ -32,6 +32,8 @@ from botorch_drbo.contexts import ContextSet
 from botorch_drbo.objectives import Objective, UncertaintyObjective
 from botorch_drbo.posterior.view import LocalMoments, MarginalPosterior, View
 
+_TO_RANK = 0.5  # of the few contexts on which ascents begin
+
 
 class _Few(NamedTuple):
     """A few contexts in place of all."""
@@ -74,7 +76,7 @@ class ObjectiveUCB(RobustAcquisitionFunction, ABC):
     ) -> None:
         super().__init__(model, beta, context_set, **options)
         self.objective = check_objective(objective, context_set)
-        self._few_of: tuple[MarginalPosterior, _Few | None] | None = None
+        self._few_of: dict[float, tuple[MarginalPosterior, _Few | None]] = {}
         weights = self.context_set.weights
         if outside_contexts is not None:
             ball = objective.ambiguity_set
@@ -118,9 +120,9 @@ class ObjectiveUCB(RobustAcquisitionFunction, ABC):
         return self.objective(self._scores(self._view.at(X)), self.weights.to(X))
 
     def _ranking(self, X: Tensor) -> Tensor:
-        few = self._few
+        few = self._few(_TO_RANK)
         if few is not None:
-            scores = self._at_contexts(few.view.coarse().at(X), slice(None))
+            scores = self._at_contexts(few.view.at(X), slice(None))
             return few.objective.lower_bound(scores, few.weights.to(X))
         scores = self._scores(self._view.coarse().at(X), COARSER)
         return self.objective.lower_bound(scores, self.weights.to(X))
@@ -128,21 +130,23 @@ class ObjectiveUCB(RobustAcquisitionFunction, ABC):
     def on_few(self) -> OnFewContexts | None:
         """The same on a few contexts; None where the list is short."""
         self._refresh()
-        return None if self._few is None else OnFewContexts(self, self._few)
+        few = self._few(1.0)
+        return None if few is None else OnFewContexts(self, few)
 
-    @property
-    def _few(self) -> _Few | None:
+    def _few(self, share: float) -> _Few | None:
         """A few contexts to rank decisions on, where the list is long."""
-        posterior = self.posterior
-        if self._few_of is None or self._few_of[0] is not posterior:
-            made, found = None, self.objective.few(self.context_set.weights)
+        posterior, known = self.posterior, self._few_of.get(share)
+        if known is None or known[0] is not posterior:
+            made, found = None, self.objective.few(self.context_set.weights, share)
             if found is not None:
                 objective, few = found
                 points = self.context_set.points[few.positions]
-                view = posterior.over(points, means=self._has_no_width)
+                view = posterior.over(
+                    points, means=self._has_no_width, coarse=share < 1.0
+                )
                 made = _Few(view, objective, few.weights)
-            self._few_of = posterior, made
-        return self._few_of[1]
+            self._few_of[share] = known = posterior, made
+        return known[1]
 
     def _scores(self, here: LocalMoments, step: int = 1) -> Tensor:
         """The scores, and the lowest of each ``step``-th outside: ``... x (n + 1)``."""

@@ -22,10 +22,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 from torch.nn.functional import pad
+
+from botorch_drbo.ambiguity.numerics import places_of_least
 
 _ROUNDING = 8.0  # of the unit roundoff and the largest cost: distances on a line
 _STEEPEST = 1e3  # cost of the whole line over the range of the scores: see `is_safe`
@@ -138,6 +141,7 @@ class Line:
         return self.order.take(best)
 
 
+_FEW_PAIRS = 2**17  # of which a minimum takes as long as some twenty calls
 _CHUNK_ELEMENTS = {"cpu": 2**16, "cuda": 2**24}  # on the CPU a chunk stays in cache
 
 
@@ -153,107 +157,95 @@ class Assignment:
         """Intercept and slope of the cut, the mean score and cost: ``b`` and ``b``."""
         return (p * self.score).sum(-1), (p * self.cost).sum(-1)
 
-    def moved(
-        self, f: Tensor, cost: Tensor, lam: Tensor, moving: Tensor, line: Line | None
-    ) -> Assignment:
-        """The cheapest targets at multipliers ``b`` of the atoms that move, ``b x n``.
 
-        The others stay. On a line all atoms together cost less than a few by one.
-        """
-        # Atoms on a line are settled by two running minima, m in place of n m scores;
-        # the others, and rows of steep costs, by a list of all candidates.
-        target, listed = self.target.clone(), moving
-        if line is not None:
-            by_line = moving & line.is_safe(f.amax(-1), lam)[:, None]
-            target = torch.where(by_line, line.targets(f, lam), target)
-            listed = moving & ~by_line
-        row, atom = listed.nonzero(as_tuple=True)
-        if len(row):
-            target[row, atom] = cheapest_target(f, cost, lam[row], row, atom)
-        return _assignment(f, cost, target)
+def moved(
+    target: Tensor,
+    f: Tensor,
+    cost: Tensor,
+    lam: Tensor,
+    moving: Tensor,
+    line: Line | None,
+) -> Assignment:
+    """The cheapest targets at multipliers ``b`` of the atoms that move, ``b x n``.
+
+    The others stay, unless all pairs are so few that it costs more to leave some out.
+    On a line all atoms together cost less than a few by one.
+    """
+    if are_few(f, cost):
+        reached = torch.addcmul(f.unsqueeze(1), lam[:, None, None], cost)
+        return _assignment(f, cost, places_of_least(reached))
+    # Atoms on a line are settled by two running minima, m in place of n m scores;
+    # the others, and rows of steep costs, by a list of all candidates.
+    target, listed = target.clone(), moving
+    if line is not None:
+        by_line = moving & line.is_safe(f.amax(-1), lam)[:, None]
+        target = torch.where(by_line, line.targets(f, lam), target)
+        listed = moving & ~by_line
+    row, atom = listed.nonzero(as_tuple=True)
+    if len(row):
+        target[row, atom] = cheapest_target(f, cost, lam[row], row, atom)
+    return _assignment(f, cost, target)
 
 
-@dataclass
-class Bracket:
+def are_few(f: Tensor, cost: Tensor) -> bool:
+    """Whether the pairs of rows, atoms and candidates cost less than calls do."""
+    return len(f) * cost.numel() <= _FEW_PAIRS
+
+
+class Bracket(NamedTuple):
     """A cut on either side of the maximum of each row: first that of low ``lambda``."""
 
     # Where atoms go, ``2 x b x n``.
     target: Tensor
-    # Their scores there, the same.
-    score: Tensor
-    # What that costs, the same.
-    cost: Tensor
     # The mean scores, ``2 x b``.
     value: Tensor
     # The mean costs, ``2 x b``.
     slope: Tensor
-    # Whether the maximum has not been found yet, ``b``.
-    is_open: Tensor
+    # Where they have crossed last, and how far the dual lay below that, ``2 x b``.
+    crossing: Tensor
 
     @classmethod
     def of(cls, low: Assignment, high: Assignment, p: Tensor) -> Bracket:
         """Both cuts of rows ``b x n``."""
         (low_value, low_slope), (high_value, high_slope) = low.cut(p), high.cut(p)
+        value = torch.stack([low_value, high_value])
         return cls(
             torch.stack([low.target, high.target]),
-            torch.stack([low.score, high.score]),
-            torch.stack([low.cost, high.cost]),
-            torch.stack([low_value, high_value]),
+            value,
             torch.stack([low_slope, high_slope]),
-            torch.ones_like(p[:, 0], dtype=torch.bool),
+            torch.zeros_like(value),
         )
-
-    @property
-    def _sides(self) -> tuple[Tensor, ...]:
-        return self.target, self.score, self.cost, self.value, self.slope
 
     def rows(self, which: Tensor) -> Bracket:
         """A copy of some of the rows."""
-        target, score, cost, value, slope = (
-            field.index_select(1, which) for field in self._sides
-        )
-        return Bracket(target, score, cost, value, slope, self.is_open[which])
+        return Bracket(*(field.index_select(1, which) for field in self))
 
     def put(self, which: Tensor, other: Bracket) -> None:
         """Write over some of the rows."""
-        for field, new in zip(self._sides, other._sides, strict=True):
+        for field, new in zip(self, other, strict=True):
             field.index_copy_(1, which, new)
 
-    def side(self, which: int) -> Assignment:
-        """The cut of low ``lambda``, 0, or of high, 1."""
-        return Assignment(self.target[which], self.score[which], self.cost[which])
-
-    def disagree(self) -> Tensor:
-        """Where the cuts send an atom to different candidates, ``b x n``."""
-        return (self.score[0] != self.score[1]) | (self.cost[0] != self.cost[1])
-
-    def replace(
-        self, high: Tensor, plan: Assignment, value: Tensor, slope: Tensor
-    ) -> None:
-        """Write over one of the cuts of each open row: where ``high``, that one."""
-        # Both cuts of all rows lie in one tensor: one write, wherever it goes.
-        which = self.is_open.nonzero().squeeze(-1)
-        place = which + len(high) * high[which]
-        new = plan.target, plan.score, plan.cost, value, slope
-        for field, values in zip(self._sides, new, strict=True):
-            field.flatten(0, 1).index_copy_(0, place, values.index_select(0, which))
+    def with_cut(
+        self, sides: Tensor, target: Tensor, value: Tensor, slope: Tensor
+    ) -> Bracket:
+        """With a cut in place of those of some sides and rows, ``2 x b``."""
+        return self._replace(
+            target=torch.where(sides.unsqueeze(-1), target, self.target),
+            value=torch.where(sides, value, self.value),
+            slope=torch.where(sides, slope, self.slope),
+        )
 
 
 def mixed_plan(
-    p: Tensor,
-    radius: Tensor,
-    saturated: Tensor,
-    low: Assignment,
-    high: Assignment,
-    m: int,
+    p: Tensor, radius: Tensor, saturated: Tensor, cuts: Bracket, m: int
 ) -> tuple[Tensor, Tensor]:
     """The mixture of both plans that costs the radius, and its radius derivative."""
-    (_, cost_low), (_, cost_high) = low.cut(p), high.cut(p)
+    cost_low, cost_high = cuts.slope
     zeros = p.new_zeros(len(p), m)
     # Complementary slackness: at the crossing of two cuts both plans are optimal, and
     # the mixture that costs exactly the radius is feasible.
-    q_low = zeros.scatter_add(-1, low.target, p)
-    q_high = zeros.scatter_add(-1, high.target, p)
+    q_low = zeros.scatter_add(-1, cuts.target[0], p)
+    q_high = zeros.scatter_add(-1, cuts.target[1], p)
     # A larger radius moves the share towards the dearer plan, linearly.
     cost_gap = (cost_low - cost_high).clamp_min(torch.finfo(p.dtype).tiny)
     share = ((radius - cost_high) / cost_gap).clamp(0.0, 1.0)
@@ -275,7 +267,6 @@ def cheapest_target(
     size = max(1, min(k, _CHUNK_ELEMENTS.get(f.device.type, 2**24) // max(1, m)))
     target = torch.empty(k, dtype=torch.long, device=f.device)
     scores, costs = f.new_empty(size, m), f.new_empty(size, m)
-    least = f.new_empty(size)
     for start in range(0, k, size):
         part = slice(start, min(start + size, k))
         count = part.stop - start
@@ -284,7 +275,7 @@ def cheapest_target(
         torch.index_select(f, 0, row[part], out=a)
         torch.index_select(cost, 0, atom[part], out=c)
         torch.addcmul(a, c, lam[part, None], out=a)
-        torch.min(a, -1, out=(least[:count], target[part]))
+        target[part] = places_of_least(a)
     return target
 
 

@@ -199,11 +199,12 @@ class AmbiguitySet(Module, ABC):
         with torch.no_grad():
             return self.value(values, weights)
 
-    def few(self, weights: Tensor) -> Few | None:
+    def few(self, weights: Tensor, share: float = 1.0) -> Few | None:
         r"""A few contexts on which rows have nearly the same order, to rank them.
 
         Args:
             weights: Reference weights, ``n``.
+            share: Of the usual number of contexts.
 
         Returns:
             The contexts, with the weights moved to them; by default None: the order

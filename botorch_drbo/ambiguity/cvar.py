@@ -183,19 +183,20 @@ class NoAmbiguity(AmbiguitySet):
         self._check(values, weights)
         return torch.linalg.vecdot(values, weights.to(values))
 
-    def few(self, weights: Tensor) -> Few | None:
+    def few(self, weights: Tensor, share: float = 1.0) -> Few | None:
         r"""Ninety-six contexts of equal weight, drawn systematically.
 
         Args:
             weights: Reference weights, ``n``.
+            share: Of the usual number of contexts.
 
         Returns:
             The contexts; None where not twice as many have weight.
         """
-        held = weights.nonzero().squeeze(-1)
-        if len(held) <= 2 * _FEW:
+        held, num = weights.nonzero().squeeze(-1), int(share * _FEW)
+        if len(held) <= 2 * num:
             return None
-        shares = weights.new_full((_FEW,), 1.0 / _FEW)
+        shares = weights.new_full((num,), 1.0 / num)
         reached = weights[held].cumsum(0)
         levels = (shares.cumsum(0) - 0.5 * shares) * reached[-1]
         places = torch.searchsorted(reached, levels).clamp_max(len(held) - 1)

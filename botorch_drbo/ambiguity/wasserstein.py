@@ -16,12 +16,14 @@ from botorch_drbo._validation import check_finite
 from botorch_drbo.ambiguity._transport import (
     Bracket,
     Line,
+    are_few,
     assignment_at_infinity,
     assignment_at_zero,
     cheapest_target,
     farthest_points,
     largest_slope,
     mixed_plan,
+    moved,
 )
 from botorch_drbo.ambiguity.base import AmbiguitySet, Few, Prices
 from botorch_drbo.ambiguity.numerics import check_distributions
@@ -202,7 +204,7 @@ class Wasserstein(AmbiguitySet):
         atoms = weights.nonzero()  # K x 1
         return Prices(robust.multiplier * torch.ones_like(weights[atoms]), atoms)
 
-    def few(self, weights: Tensor) -> Few | None:
+    def few(self, weights: Tensor, share: float = 1.0) -> Few | None:
         r"""Forty-eight contexts with mass and 24 others, each far from the rest.
 
         Those with mass are farthest points [Gonzalez1985clustering]_, and weights move
@@ -211,6 +213,7 @@ class Wasserstein(AmbiguitySet):
 
         Args:
             weights: Reference weights, ``n``.
+            share: Of the usual number of contexts.
 
         Returns:
             The contexts; None where the list is short, or where it would take more than
@@ -218,10 +221,11 @@ class Wasserstein(AmbiguitySet):
         """
         held = weights.nonzero().squeeze(-1)
         others = (weights == 0).nonzero().squeeze(-1)
-        if len(held) <= 2 * _FEW_ATOMS and len(others) <= _SHORT:
+        num = int(share * _FEW_ATOMS)
+        if len(held) <= 2 * num and len(others) <= share * _SHORT:
             return None
         cost, mass = self._ground.double(), weights[held].double()
-        mass, num = mass / mass.sum(), _FEW_ATOMS
+        mass = mass / mass.sum()
         while True:
             apart = torch.full_like(mass, torch.inf)
             chosen = farthest_points(lambda i: cost[held[i], held], apart, num)
@@ -239,7 +243,7 @@ class Wasserstein(AmbiguitySet):
         far = farthest_points(
             lambda j: (seen - seen[:, j : j + 1]).abs().amax(0),
             seen.amin(0),
-            _FEW_OTHERS,
+            int(share * _FEW_OTHERS),
         )
         places = torch.cat([atoms, others[far]])
         shares = torch.zeros_like(places, dtype=mass.dtype).index_add(0, nearest, mass)
@@ -363,41 +367,49 @@ class Wasserstein(AmbiguitySet):
                 f"the cheapest plan costs {cost_high[empty][0].item()}. Let candidates "
                 "contain the reference atoms, or enlarge the radius."
             )
-        lam, gap = torch.zeros_like(radius), torch.zeros_like(radius)
         # Where the dearest plan costs no more than the radius, the multiplier is zero.
-        saturated = cost_low <= limit
-        rows, least = (~saturated).nonzero().squeeze(-1), 1e-14 * f.amax(-1)
+        saturated, least = cost_low <= limit, 1e-14 * f.amax(-1)
+        few, is_open = are_few(f, cost), ~saturated
+        rows = torch.arange(len(f), device=f.device)
         here = cuts.rows(rows)
+        problem = f, p, p > 0, limit, least
         for _ in range(_MAX_STEPS):
             # An atom with the same target in both cuts keeps it in between, where its
             # concave term is linear. So atoms settle, and ever fewer are evaluated.
-            moving = here.disagree() & (p[rows] > 0)
-            kept = (moving.any(-1) & here.is_open).nonzero().squeeze(-1)
-            if len(kept) < len(rows):
+            moving = (here.target[0] != here.target[1]) & problem[2]
+            is_open = is_open & moving.any(-1)
+            # Of few pairs those of rows that are done are evaluated as well.
+            if not bool(is_open.any() if few else is_open.all()):
                 cuts.put(rows, here)
+                kept = is_open.nonzero().squeeze(-1)
                 rows, here, moving = rows[kept], here.rows(kept), moving[kept]
+                problem = tuple(part[kept] for part in problem)
+                is_open = is_open[kept]
             if not len(rows):
                 break
+            scores, mass, _, most, least = problem  # of these rows
             # Maximum of the model: value + lambda * cost is the same for both cuts.
-            slope_gap = (here.slope[0] - here.slope[1]).clamp_min(
-                torch.finfo(f.dtype).tiny
-            )
-            crossing = ((here.value[1] - here.value[0]) / slope_gap).clamp_min(0.0)
+            (low_value, high_value), (low_slope, high_slope) = here.value, here.slope
+            slope_gap = (low_slope - high_slope).clamp_min(torch.finfo(f.dtype).tiny)
+            crossing = ((high_value - low_value) / slope_gap).clamp_min(0.0)
             # New cut at lambda: every atom goes to argmin_j f_j + lambda C_ij.
-            plan = here.side(0).moved(f[rows], cost, crossing, moving, line)
-            value, slope = plan.cut(p[rows])
+            plan = moved(here.target[0], scores, cost, crossing, moving, line)
+            value, slope = plan.cut(mass)
             # Upper bound: the mixture of both plans is feasible, and worth the model's
             # maximum. Lower bound: the dual at lambda. The gap is their difference.
-            above = (here.value[1] - value) + crossing * (here.slope[1] - slope)
-            lam[rows], gap[rows] = crossing, above
+            above = (high_value - value) + crossing * (high_slope - slope)
+            found = torch.stack([crossing, above])
+            here = here._replace(crossing=torch.where(is_open, found, here.crossing))
             # A cut below the crossing has a slope between the two, but for rounding;
             # else the crossing is the maximum. It replaces the cut on its side.
-            between = (slope < here.slope[0]) & (slope > here.slope[1])
-            here.is_open = between & (above > least[rows])
-            here.replace(slope <= limit[rows], plan, value, slope)
+            between = (slope < low_slope) & (slope > high_slope)
+            is_open = is_open & between & (above > least)
+            is_high = slope <= most
+            sides = is_open & torch.stack([~is_high, is_high])
+            here = here.with_cut(sides, plan.target, value, slope)
         cuts.put(rows, here)  # where the steps did not do
-        low, high = cuts.side(0), cuts.side(1)
-        q, direction = mixed_plan(p, radius, saturated, low, high, f.shape[-1])
+        q, direction = mixed_plan(p, radius, saturated, cuts, f.shape[-1])
+        lam, gap = cuts.crossing
         return q, lam, direction, gap
 
     def constraints(

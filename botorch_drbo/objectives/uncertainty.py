@@ -60,11 +60,12 @@ class Objective(Module, ABC):
         with torch.no_grad():
             return self(values, weights)
 
-    def few(self, weights: Tensor) -> tuple[Objective, Few] | None:
+    def few(self, weights: Tensor, share: float = 1.0) -> tuple[Objective, Few] | None:
         r"""The objective on a few contexts that stand for all, to rank rows by.
 
         Args:
             weights: Reference weights, ``n``.
+            share: Of the usual number of contexts.
 
         Returns:
             The objective of another set, and where this set is; by default None.
@@ -245,16 +246,17 @@ class UncertaintyObjective(Objective):
             return super().lower_bound(values, weights)
         return self.value_weight * self.ambiguity_set.lower_bound(values, weights)
 
-    def few(self, weights: Tensor) -> tuple[Objective, Few] | None:
+    def few(self, weights: Tensor, share: float = 1.0) -> tuple[Objective, Few] | None:
         r"""The same on the few contexts of the set, if the value alone counts.
 
         Args:
             weights: Reference weights, ``n``.
+            share: Of the usual number of contexts.
 
         Returns:
             The objective and its contexts; None where the set has none.
         """
-        found = self.ambiguity_set.few(weights)
+        found = self.ambiguity_set.few(weights, share)
         if found is None or self.sensitivity_weight > 0.0:
             return None
         return UncertaintyObjective(found.ambiguity_set, self.value_weight), found

@@ -204,6 +204,9 @@ class EnsemblePosterior(MarginalPosterior):
     def _over(self, contexts: Tensor) -> View:
         return EnsembleView([each._over(contexts) for each in self.posteriors])
 
+    def _over_coarsely(self, contexts: Tensor) -> View:
+        return EnsembleView([each._over_coarsely(contexts) for each in self.posteriors])
+
     def _over_for_means(self, contexts: Tensor) -> View:
         views = [each._over_for_means(contexts) for each in self.posteriors]
         return EnsembleView(views)

@@ -16,6 +16,7 @@ from botorch_drbo.posterior.stationary_moments import ExplainedVariance
 _BLOCK_ELEMENTS = 2**17  # of a temporary on a CPU: small enough for the cache ...
 _BLOCK_ROWS = 256  # ... unless there would be too few rows for BLAS
 _TEMPORARIES = 4
+_STRIPS, _STRIP = 4, 128  # of the inverse root: how many, and rows of one at least
 _TINY = 1e-9  # of the largest: in squares still a number of float32
 
 
@@ -226,14 +227,25 @@ def coarse_moments(decision_side: Tensor, system: SkeletonSystem) -> Tensor:
     b, r = decision_side.shape[1], system.context_side.shape[1]
     # Sums of subnormal numbers are slow, and squares of tiny ones are subnormal.
     root = system.explained.inverse_root
-    root = hardshrink(root, _TINY * root.abs().amax().item()).float().mT
-    sides, context_side = decision_side.float(), system.context_side.float()
+    root = hardshrink(root, _TINY * root.abs().amax().item()).float()
+    # The inverse of a triangle is one: in strips, the zeros beside it are left out.
+    strips = root.split(max(_STRIP, -(-len(root) // _STRIPS)))
+    if root.triu(1).any():  # that of inducing points is none
+        strips = (root,)
+    sides, context_side = (
+        hardshrink(side, _TINY * side.abs().amax().item()).float()
+        for side in (decision_side, system.context_side)
+    )
     rows, _ = system.blocks(b)
     explained = []
     for block in sides.split(rows, dim=1):
         K = _kernel_rows(block, context_side)  # b r x t
-        V = hardshrink(K, _TINY * system.variance) @ root
-        explained.append(torch.linalg.vecdot(V, V))
+        total, end = K.new_zeros(len(K)), 0
+        for strip in strips:
+            end = len(root) if len(strips) == 1 else end + len(strip)
+            V = K[:, :end] @ strip[:, :end].mT
+            total += torch.linalg.vecdot(V, V)
+        explained.append(total)
     mean = separable_means(decision_side, system)
     variance = system.variance - torch.cat(explained).reshape(b, r).to(mean)
     return torch.stack([mean, system.scale**2 * variance.clamp_min(0.0)])

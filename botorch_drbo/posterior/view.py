@@ -271,13 +271,16 @@ class MarginalPosterior(ABC):
         self.context_indices = tuple(context_indices)
         self.memory_budget = memory_budget
 
-    def over(self, contexts: Tensor, *, means: bool = False) -> View:
+    def over(
+        self, contexts: Tensor, *, means: bool = False, coarse: bool = False
+    ) -> View:
         r"""Prepare for a set of contexts.
 
         Args:
             contexts: ``n x d_c``; a copy is kept.
             means: Whether means are all that will be asked for: what speeds up
                 variances alone is left out.
+            coarse: Whether it is to rank decisions: see ``View.coarse``.
 
         Returns:
             The view.
@@ -287,7 +290,9 @@ class MarginalPosterior(ABC):
         """
         with torch.no_grad():
             own = self._own(contexts)
-            return self._over_for_means(own) if means else self._over(own)
+            if means:
+                return self._over_for_means(own)
+            return self._over_coarsely(own) if coarse else self._over(own)
 
     @abstractmethod
     def hallucinating(self, pending: Tensor, noise: float = 1.0) -> MarginalPosterior:
@@ -363,6 +368,10 @@ class MarginalPosterior(ABC):
     @abstractmethod
     def _over(self, contexts: Tensor) -> View:
         """The view of contexts that are not shared."""
+
+    def _over_coarsely(self, contexts: Tensor) -> View:
+        """Prepare to rank decisions."""
+        return self._over(contexts).coarse()
 
     def _over_for_means(self, contexts: Tensor) -> View:
         """The same where means alone are asked for."""

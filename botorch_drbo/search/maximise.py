@@ -20,7 +20,8 @@ from botorch_drbo.search.candidates import score
 from botorch_drbo.search.mixed_search import LINE_SEARCH, climb
 from botorch_drbo.search.starts import InUnitCube, hills, hilltops
 
-_LAST_STARTS = 2  # of what a rough function found
+_LAST_ENDS, _LAST_STARTS = 4, 2  # that a rough function found, and begun from
+_SAME_END = 1e-3  # in sides of the box: nearer ends are of one hill
 _FEW_STARTS, _FEW_ITERATIONS = 4, 8  # of ascents within a plate
 _BESIDE = 0.05  # half of a neighbourhood, in sides of the box
 
@@ -82,12 +83,23 @@ def maximise(
     else:
         # Two stages: many starts climb the cheap function, and only the ends that the
         # true one ranks highest are climbed again, beside the best ones known.
-        found, _ = maximise(rough, space, effort, start, near=near)
+        found, values = maximise(rough, space, effort, start, near=near)
+        different = _different(cube.to_cube(found), values)[:_LAST_ENDS]
         known = [rows.flatten(0, -2) for rows in (start, near) if rows is not None]
-        found = torch.cat([found, *known])
+        found = torch.cat([found[different], *known])
         best = score(acqf, found).topk(min(_LAST_STARTS, len(found))).indices
         starts = cube.to_cube(found[best]).unsqueeze(-2)
     return _climbed(cube, space, starts, effort.max_iterations)
+
+
+def _different(unit: Tensor, values: Tensor) -> Tensor:
+    """Rows ``m x d_x`` of the cube, best first, that end no ascent of another again."""
+    chosen: list[int] = []
+    for row in values.argsort(descending=True).tolist():
+        gaps = (unit[chosen] - unit[row]).abs().amax(-1)
+        if not bool((gaps < _SAME_END).any()):
+            chosen.append(row)
+    return torch.tensor(chosen, device=unit.device)
 
 
 def with_neighbours(known: Tensor, space: SearchSpace, seed: int) -> Tensor:

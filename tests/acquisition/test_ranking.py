@@ -41,7 +41,7 @@ def history(t: int, d_c: int, seed: int) -> History:
 def acquisition(kind: str, d_c: int) -> RobustAcquisitionFunction:
     known = history(20, d_c, seed=3)
     model = SingleTaskGP(torch.cat([known.X, known.C], -1), known.Y)
-    points = uniform(60, d_c, seed=9)
+    points = uniform(45, d_c, seed=9)  # of more, some stand for the others
     contexts = ContextSet(points)
     if kind == "slopes":
         return LipschitzPenalizedUCB(model, 2.25, contexts, 0.1, UNIT[:, :d_c])

@@ -96,8 +96,9 @@ def test_an_acquisition_function_ranks_on_them_and_follows_its_model():
         model, 2.25, contexts, UncertaintyObjective(ball), memory_budget=2**26
     )
     X = torch.rand(200, 1, 1, dtype=torch.double)
-    ranked, view = acqf.ranking(X), acqf._few
-    assert view is not None and len(view[2]) == 72
+    ranked, view, more = acqf.ranking(X), acqf._few(0.5), acqf._few(1.0)
+    assert view is not None and len(view[2]) == 36
+    assert more is not None and len(more[2]) == 72
     values = acqf(X).detach()
     ranks = torch.stack([v.argsort().argsort().double() for v in (ranked, values)])
     assert torch.corrcoef(ranks)[0, 1] > 0.97
@@ -105,7 +106,7 @@ def test_an_acquisition_function_ranks_on_them_and_follows_its_model():
         for parameter in model.covar_module.parameters():
             parameter.add_(0.5)
     assert not torch.equal(acqf.ranking(X), ranked)
-    assert acqf._few is not view
+    assert acqf._few(0.5) is not view
 
 
 def test_an_expectation_is_that_of_contexts_drawn_systematically() -> None:

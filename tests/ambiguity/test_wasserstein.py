@@ -327,7 +327,10 @@ def test_gradient_in_the_weights_is_the_price_of_each_atom():
 
 
 def test_settled_atoms_are_not_looked_at_again(monkeypatch):
-    """At least 12 steps are taken, at the price of at most 5 over all atoms."""
+    """At least 10 steps are taken, at the price of at most 5 over all atoms.
+
+    The last ones, of so few rows that all pairs cost less than calls, are not counted.
+    """
     generator = torch.Generator().manual_seed(0)
     points = torch.rand(100, 2, generator=generator, dtype=torch.double)
     cost = torch.cdist(points, points, compute_mode="donot_use_mm_for_euclid_dist")
@@ -344,7 +347,7 @@ def test_settled_atoms_are_not_looked_at_again(monkeypatch):
     p = torch.full((100,), 0.01, dtype=torch.double)
     robust = Wasserstein(0.05, cost).worst_case(f, p)
     assert robust.status is SolverStatus.EXACT
-    assert len(looked) >= 12
+    assert len(looked) >= 10
     assert sum(looked) <= 5 * f.numel()
 
 
