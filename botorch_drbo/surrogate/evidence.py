@@ -21,7 +21,12 @@ from gpytorch.kernels import (
     RQKernel,
     ScaleKernel,
 )
-from scipy.linalg import get_blas_funcs, get_lapack_funcs
+from scipy.linalg import (
+    cholesky,
+    get_blas_funcs,
+    get_lapack_funcs,
+    solve_triangular,
+)
 
 from botorch_drbo.surrogate.base import ModelData
 
@@ -467,32 +472,14 @@ class LogPosterior:
 
     def __call__(self, logarithms: Array) -> Conditioned:
         """Evaluate the density."""
-        # Rasmussen and Williams 2006, equations 5.8 and 5.9, with K = s R + sum_v a_v
-        # E_v + N: the interaction, the main effects of categories, the noise.
-        lengthscales, shapes, scale, noise, mains = self.hyperparameters(logarithms)
-        correlations, slopes, covariance = (
-            self._correlations,
-            self._slopes,
-            self._covariance,
-        )
-        squares = np.square(lengthscales)[:, None]
-        for start in range(0, len(correlations), _CHUNK):
-            part = slice(start, start + _CHUNK)
-            correlations[part], slopes[:, part] = (
-                self.family.correlation.value_and_slopes(
-                    self._squared[:, part] / squares, shapes
-                )
-            )
+        # Rasmussen and Williams 2006, equations 5.8 and 5.9.
+        values = self.hyperparameters(logarithms)
+        _, _, scale, noise, mains = values
         t, (i, j) = len(self._outcomes), self._pairs
-        # LAPACK reads what is below the diagonal alone.
-        entries = covariance.reshape(-1, order="F")
-        entries[self._places] = scale * correlations + mains @ self._same
-        given = np.zeros(t) if self._given is None else self._given
-        prior = scale + mains.sum()
-        covariance[np.diag_indices(t)] = prior + (given if noise is None else noise)
         # Cholesky: half the work of an LU factorisation, and it tells whether K is
         # positive definite.
-        root, failed = _POTRF(covariance, lower=1, overwrite_a=1)
+        root, failed = _POTRF(self._filled(values), lower=1, overwrite_a=1)
+        correlations, slopes = self._correlations, self._slopes
         if failed:
             return Conditioned(-math.inf, np.zeros(self.size), 0.0, math.inf)
         # The log determinant is twice the sum of the logs of the diagonal of the root.
@@ -534,3 +521,42 @@ class LogPosterior:
             density += value.sum()
             gradient[part] += slope
         return Conditioned(float(density), gradient, float(mean), float(weight))
+
+    def predicted(self, logarithms: Array, told: int) -> tuple[Array, Array]:
+        r"""Means and deviations of all outcomes but the first, given these.
+
+        .. math:: \mu = m + L_{21} L_{11}^{-1} (y_1 - m), \qquad
+            \Sigma = L_{22} L_{22}'
+
+        with ``L L' = K`` of all rows, noise included.
+        """
+        covariance = self._filled(self.hyperparameters(logarithms))
+        root = cholesky(covariance, lower=True)
+        known = np.stack([np.ones(told), self._outcomes[:told]], 1)
+        one, y = solve_triangular(root[:told, :told], known, lower=True).T
+        mean = one @ y / (one @ one) if self.family.has_mean else 0.0
+        means = mean + root[told:, :told] @ (y - mean * one)
+        return means, np.sqrt(np.square(root[told:, told:]).sum(1))
+
+    def _filled(self, values: Hyperparameters) -> Array:
+        """``K`` below the diagonal and on it, in memory that the next call reuses."""
+        # K = s R + sum_v a_v E_v + N: the interaction, the main effects of categories,
+        # the noise.
+        lengthscales, shapes, scale, noise, mains = values
+        correlations, slopes = self._correlations, self._slopes
+        squares = np.square(lengthscales)[:, None]
+        for start in range(0, len(correlations), _CHUNK):
+            part = slice(start, start + _CHUNK)
+            correlations[part], slopes[:, part] = (
+                self.family.correlation.value_and_slopes(
+                    self._squared[:, part] / squares, shapes
+                )
+            )
+        t, covariance = len(self._outcomes), self._covariance
+        # LAPACK reads what is below the diagonal alone.
+        entries = covariance.reshape(-1, order="F")
+        entries[self._places] = scale * correlations + mains @ self._same
+        given = np.zeros(t) if self._given is None else self._given
+        prior = scale + mains.sum()
+        covariance[np.diag_indices(t)] = prior + (given if noise is None else noise)
+        return covariance

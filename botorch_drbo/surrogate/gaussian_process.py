@@ -20,6 +20,7 @@ from gpytorch.means import ConstantMean, ZeroMean
 from scipy.optimize import OptimizeResult, minimize
 
 from botorch_drbo._validation import check_choice, check_count, option
+from botorch_drbo.posterior.mixture import GaussianMixture
 from botorch_drbo.surrogate.base import (
     FIRST_ROWS,
     MANY_ROWS,
@@ -129,11 +130,19 @@ class GaussianProcess(Surrogate):
 
     def fit(self, data: ModelData) -> Model:
         r"""Fit from two starting points and keep the better one."""
-        return fit_rows(data, self.max_exact, self._fit)
+        return fit_rows(
+            data, self.max_exact, lambda rows: most_likely(self._family(rows), rows)
+        )
 
-    def _fit(self, data: ModelData) -> SingleTaskGP:
+    def predict_others(self, told: ModelData, every: ModelData) -> GaussianMixture:
+        r"""Predict in closed form."""
+        if len(told.inputs) > self.max_exact:
+            return super().predict_others(told, every)
+        return predicted(self._family(told), told, every)
+
+    def _family(self, data: ModelData) -> Family:
         family = self.family(data.inputs.shape[-1])
-        return most_likely(with_categories(family, data, CATEGORIES[self.kernel]), data)
+        return with_categories(family, data, CATEGORIES[self.kernel])
 
 
 def with_categories(
@@ -162,14 +171,26 @@ def with_categories(
 
 def most_likely(family: Family, data: ModelData) -> SingleTaskGP:
     """The model of the most likely hyper-parameters."""
-    usual = usual_lengthscale(data.inputs.shape[-1])
     posterior = LogPosterior(family, data)
+    return model_with(data, posterior, _maximum(posterior, data))
+
+
+def predicted(family: Family, told: ModelData, every: ModelData) -> GaussianMixture:
+    """Predictions, ``1 x m``, by the most likely: see ``Surrogate.predict_others``."""
+    best = _maximum(LogPosterior(family, told), told)
+    # A model of GPyTorch that is asked once takes longer than its fit to few rows.
+    found = LogPosterior(family, every).predicted(best, len(told.inputs))
+    means, deviations = (torch.from_numpy(each).unsqueeze(0) for each in found)
+    level, unit = (each.double().cpu() for each in told.units)
+    return GaussianMixture(level + unit * means, unit * deviations)
+
+
+def _maximum(posterior: LogPosterior, data: ModelData) -> Array:
+    usual = usual_lengthscale(data.inputs.shape[-1])
     if len(data.inputs) <= MANY_ROWS:
-        best, _ = maxima(posterior, usual)
-    else:
-        start, _ = maxima(LogPosterior(family, data.sample(FIRST_ROWS)), usual)
-        best = climbed(posterior, start, NEAR * len(data.inputs)).x
-    return model_with(data, posterior, best)
+        return maxima(posterior, usual)[0]
+    some = LogPosterior(posterior.family, data.sample(FIRST_ROWS))
+    return climbed(posterior, maxima(some, usual)[0], NEAR * len(data.inputs)).x
 
 
 def ranges(posterior: LogPosterior) -> list[Array]:
