@@ -533,7 +533,7 @@ class LogPosterior:
         with ``L L' = K`` of all rows, noise included.
         """
         covariance = self._filled(self.hyperparameters(logarithms))
-        root = cholesky(covariance, lower=True)
+        root = cholesky(covariance, lower=True, check_finite=False)
         known = np.stack([np.ones(told), self._outcomes[:told]], 1)
         one, y = solve_triangular(root[:told, :told], known, lower=True).T
         mean = one @ y / (one @ one) if self.family.has_mean else 0.0
