@@ -251,6 +251,16 @@ def test_a_fold_of_many_rows_is_predicted_by_the_inducing_points_in_use(
     assert not torch.isclose(found.means, exact.means).all()
 
 
+def test_folds_of_the_default_make_no_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    """To make one and to ask it once would take longer than to fit it."""
+
+    def refused(data: ModelData, **options: object) -> SingleTaskGP:
+        raise AssertionError("A model was made.")
+
+    monkeypatch.setattr(ModelData, "model", refused)
+    assert residuals(SURROGATES["ensemble"], ModelData(Z, Y, BOX)).isfinite().all()
+
+
 def test_models_of_an_ensemble_are_mixed() -> None:
     found = residuals(EnsembleOf(["botorch", "matern"]), ModelData(Z, Y, BOX))
     for row in (2, 6):
