@@ -15,9 +15,17 @@ from gpytorch.priors import LogNormalPrior
 from botorch_drbo._validation import check_count, option
 from botorch_drbo.posterior.mixture import GaussianMixture
 from botorch_drbo.surrogate.base import ModelData, Surrogate
-from botorch_drbo.surrogate.evidence import RBF, Family, Flat, HyperPrior, LogNormal
+from botorch_drbo.surrogate.evidence import (
+    RBF,
+    Family,
+    Flat,
+    HyperPrior,
+    LogNormal,
+    LogPosterior,
+)
 from botorch_drbo.surrogate.gaussian_process import (
     CATEGORIES,
+    maximum,
     most_likely,
     predicted,
     with_categories,
@@ -61,7 +69,8 @@ class BoTorchDefault(Surrogate):
         r"""Predict in closed form."""
         if len(told.inputs) > self.max_exact:
             return super().predict_others(told, every)
-        return predicted(self._family(told), told, every)
+        family = self._family(told)
+        return predicted(family, maximum(LogPosterior(family, told), told), told, every)
 
     def _family(self, data: ModelData) -> Family:
         family = botorch_family(data.inputs.shape[-1], data)

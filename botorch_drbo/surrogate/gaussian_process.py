@@ -138,7 +138,8 @@ class GaussianProcess(Surrogate):
         r"""Predict in closed form."""
         if len(told.inputs) > self.max_exact:
             return super().predict_others(told, every)
-        return predicted(self._family(told), told, every)
+        family = self._family(told)
+        return predicted(family, maximum(LogPosterior(family, told), told), told, every)
 
     def _family(self, data: ModelData) -> Family:
         family = self.family(data.inputs.shape[-1])
@@ -172,20 +173,22 @@ def with_categories(
 def most_likely(family: Family, data: ModelData) -> SingleTaskGP:
     """The model of the most likely hyper-parameters."""
     posterior = LogPosterior(family, data)
-    return model_with(data, posterior, _maximum(posterior, data))
+    return model_with(data, posterior, maximum(posterior, data))
 
 
-def predicted(family: Family, told: ModelData, every: ModelData) -> GaussianMixture:
-    """Predictions, ``1 x m``, by the most likely: see ``Surrogate.predict_others``."""
-    best = _maximum(LogPosterior(family, told), told)
+def predicted(
+    family: Family, logarithms: Array, told: ModelData, every: ModelData
+) -> GaussianMixture:
+    """By hyper-parameters, ``1 x m``: see ``Surrogate.predict_others``."""
     # A model of GPyTorch that is asked once takes longer than its fit to few rows.
-    found = LogPosterior(family, every).predicted(best, len(told.inputs))
+    found = LogPosterior(family, every).predicted(logarithms, len(told.inputs))
     means, deviations = (torch.from_numpy(each).unsqueeze(0) for each in found)
     level, unit = (each.double().cpu() for each in told.units)
     return GaussianMixture(level + unit * means, unit * deviations)
 
 
-def _maximum(posterior: LogPosterior, data: ModelData) -> Array:
+def maximum(posterior: LogPosterior, data: ModelData) -> Array:
+    """The most likely logarithms of hyper-parameters."""
     usual = usual_lengthscale(data.inputs.shape[-1])
     if len(data.inputs) <= MANY_ROWS:
         return maxima(posterior, usual)[0]
@@ -323,8 +326,16 @@ class EdrboKernel(Surrogate):
         r"""Take the steps."""
         return fit_rows(data, self.max_exact, self._fit)
 
-    def _fit(self, data: ModelData) -> SingleTaskGP:
-        family = Family(
+    def predict_others(self, told: ModelData, every: ModelData) -> GaussianMixture:
+        r"""Predict in closed form."""
+        if len(told.inputs) > self.max_exact:
+            return super().predict_others(told, every)
+        fitted = self._stepped(LogPosterior(self._family, told), told)
+        return predicted(self._family, fitted, told, every)
+
+    @property
+    def _family(self) -> Family:
+        return Family(
             EDRBO_KERNELS[self.kernel],
             Flat(),
             None,
@@ -332,7 +343,12 @@ class EdrboKernel(Surrogate):
             shape=Flat(),
             has_mean=False,
         )
-        posterior = LogPosterior(family, data)
+
+    def _fit(self, data: ModelData) -> SingleTaskGP:
+        posterior = LogPosterior(self._family, data)
+        return model_with(data, posterior, self._stepped(posterior, data))
+
+    def _stepped(self, posterior: LogPosterior, data: ModelData) -> Array:
         learns_noise, t = data.Yvar is None, len(data.outcomes)
         count = posterior.size - learns_noise  # of lengthscales and shapes
         units = np.ones(posterior.size)
@@ -352,8 +368,7 @@ class EdrboKernel(Surrogate):
 
         first = np.append(np.zeros(count), [_FIRST_NOISE] * learns_noise)
         least = np.append(np.full(count, -np.inf), [_LEAST_NOISE] * learns_noise)
-        fitted = positive(_adamw(loss, first, least))
-        return model_with(data, posterior, np.log(units * fitted))
+        return np.log(units * positive(_adamw(loss, first, least)))
 
 
 def _ranges(data: ModelData) -> np.ndarray:
