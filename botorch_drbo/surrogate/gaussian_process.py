@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import lru_cache, partial
 from typing import final
 
 import numpy as np
@@ -17,7 +17,7 @@ from gpytorch.constraints import Positive
 from gpytorch.kernels import AdditiveKernel
 from gpytorch.likelihoods import GaussianLikelihood
 from gpytorch.means import ConstantMean, ZeroMean
-from scipy.optimize import OptimizeResult, minimize
+from scipy.optimize import fmin_l_bfgs_b
 
 from botorch_drbo._validation import check_choice, check_count, option
 from botorch_drbo.posterior.mixture import GaussianMixture
@@ -31,6 +31,7 @@ from botorch_drbo.surrogate.evidence import (
     RBF,
     Array,
     CategoryPriors,
+    Conditioned,
     Correlation,
     Family,
     Flat,
@@ -193,7 +194,7 @@ def maximum(posterior: LogPosterior, data: ModelData) -> Array:
     if len(data.inputs) <= MANY_ROWS:
         return maxima(posterior, usual)[0]
     some = LogPosterior(posterior.family, data.sample(FIRST_ROWS))
-    return climbed(posterior, maxima(some, usual)[0], NEAR * len(data.inputs)).x
+    return climbed(posterior, maxima(some, usual)[0], NEAR * len(data.inputs))[0]
 
 
 def ranges(posterior: LogPosterior) -> list[Array]:
@@ -217,31 +218,33 @@ def maxima(posterior: LogPosterior, lengthscale: float) -> tuple[Array, Array]:
             climbed(posterior, posterior.vector(share * lengthscale, *others))
             for share, *others in _STARTS
         ),
-        key=lambda end: end.fun,
+        key=lambda end: end[1],
     )
-    return first.x, second.x
+    return first[0], second[0]
 
 
 def climbed(
     posterior: LogPosterior, start: Array, tolerance: float | None = None
-) -> OptimizeResult:
-    """Climb the density by L-BFGS-B."""
+) -> tuple[Array, float]:
+    """Climb the density by L-BFGS-B: the end, and minus its log density."""
 
-    def loss(logarithms: Array) -> tuple[float, Array]:
-        found = posterior(logarithms)
-        return -found.log_density, -found.gradient
+    # Of few rows SciPy's own memory of the last point costs as much as its steps.
+    @lru_cache(maxsize=1)
+    def at(point: bytes) -> Conditioned:
+        return posterior(np.frombuffer(point))
 
-    options = {}
-    if tolerance is not None:  # SciPy's is a share of the larger of loss and one
-        options["ftol"] = tolerance / max(abs(loss(start)[0]), 1.0)
-    return minimize(
-        loss,
+    spacings = 1e7  # SciPy's own tolerance, in those of the larger of loss and one
+    if tolerance is not None:
+        size = max(abs(at(start.tobytes()).log_density), 1.0)
+        spacings = tolerance / (size * np.finfo(float).eps)
+    end, loss, _ = fmin_l_bfgs_b(
+        lambda logarithms: -at(logarithms.tobytes()).log_density,
         start,
-        jac=True,
-        method="L-BFGS-B",
+        lambda logarithms: -at(logarithms.tobytes()).gradient,
         bounds=ranges(posterior),
-        options=options,
+        factr=spacings,
     )
+    return end, float(loss)
 
 
 def model_with(
