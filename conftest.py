@@ -24,6 +24,7 @@ def fits() -> Iterator[Fits]:
     with pytest.MonkeyPatch.context() as patch:
         for kind in (BoTorchDefault, EdrboKernel, GaussianProcess, HyperparameterDraws):
             patch.setattr(kind, "fit", remembered.of(kind.fit))
+            patch.setattr(kind, "predict_others", remembered.of(kind.predict_others))
         yield remembered
 
 

@@ -12,11 +12,10 @@ from dataclasses import fields
 from typing import Any
 
 import torch
-from botorch.models.model import Model
 
 from botorch_drbo.surrogate import ModelData, Surrogate
 
-Fit = Callable[[Any, ModelData], Model]
+Fit = Callable[..., Any]
 
 
 class Fits:
@@ -28,23 +27,23 @@ class Fits:
 
     def __init__(self) -> None:
         self.on = True
-        self._models: dict[Hashable, Model] = {}
+        self._models: dict[Hashable, Any] = {}
 
     def of(self, fit: Fit) -> Fit:
-        """A method ``fit`` of a surrogate that remembers what it has found.
+        """A method of a surrogate that remembers what it has found for some data.
 
         Args:
             fit: The method of the class.
         """
 
-        def remembered(surrogate: Surrogate, data: ModelData) -> Model:
+        def remembered(surrogate: Surrogate, *data: ModelData) -> Any:
             if not self.on:
-                return fit(surrogate, data)
-            key, generator = _key(surrogate, data), torch.get_rng_state()
+                return fit(surrogate, *data)
+            key, generator = _key(fit, surrogate, *data), torch.get_rng_state()
             if key in self._models:
-                _ = data.units  # which warns of equal outcomes
+                _ = data[0].units  # which warns of equal outcomes
                 return copy.deepcopy(self._models[key])
-            model = fit(surrogate, data)
+            model = fit(surrogate, *data)
             if torch.equal(generator, torch.get_rng_state()):  # else it tried again
                 self._models[key] = copy.deepcopy(model)
             return model
@@ -52,16 +51,23 @@ class Fits:
         return remembered
 
 
-def _key(surrogate: Surrogate, data: ModelData) -> Hashable:
+def _key(fit: Fit, surrogate: Surrogate, *data: ModelData) -> Hashable:
     """All that a fit depends on."""
     return (
+        fit.__qualname__,
         repr(surrogate),
         torch.get_default_dtype(),
-        *(_exactly(getattr(data, field.name)) for field in fields(data)),
+        *(
+            _exactly(getattr(each, field.name))
+            for each in data
+            for field in fields(each)
+        ),
     )
 
 
 def _exactly(value: Any) -> Hashable:
+    if isinstance(value, tuple):
+        return tuple(map(_exactly, value))
     if isinstance(value, torch.Tensor):
         numbers = value.detach().cpu().numpy().tobytes()
         return value.dtype, value.device, value.shape, numbers

@@ -54,6 +54,7 @@ DEFAULTS = {
     "Recipe.default_surrogate": "that of the library",
     "Surrogate.is_ensemble": "no: it makes one model",
     "Surrogate.num_models": "one",
+    "Surrogate.predict_others": "a fit, and its predictions",
     "Surrogate.is_refitted": "yes: it fits hyper-parameters, quickly",
     "View.coarse": "the view itself: no cheaper variances",
     "PosteriorAcquisitionFunction._contexts": "those of the context set",

@@ -112,8 +112,11 @@ class GaussianMixture:
         # The mixture's quantile lies between those of its members; halved until float64
         # has no more between.
         low, high = each.amin(0), each.amax(0)
+        middle = low
         for _ in range(_MAX_HALVINGS if len(each) > 1 else 0):
-            middle = 0.5 * (low + high)
+            before, middle = middle, 0.5 * (low + high)
+            if torch.equal(before, middle):
+                break
             below = precise.cdf(middle) < probability
             low, high = (
                 torch.where(below, middle, low),

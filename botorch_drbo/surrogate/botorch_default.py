@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import cast, final
 
-from botorch.models import SingleTaskGP
 from botorch.models.model import Model
 from botorch.models.utils.gpytorch_modules import (
     get_covar_module_with_dim_scaled_prior,
@@ -14,11 +13,21 @@ from botorch.models.utils.gpytorch_modules import (
 from gpytorch.priors import LogNormalPrior
 
 from botorch_drbo._validation import check_count, option
+from botorch_drbo.posterior.mixture import GaussianMixture
 from botorch_drbo.surrogate.base import ModelData, Surrogate
-from botorch_drbo.surrogate.evidence import RBF, Family, Flat, HyperPrior, LogNormal
+from botorch_drbo.surrogate.evidence import (
+    RBF,
+    Family,
+    Flat,
+    HyperPrior,
+    LogNormal,
+    LogPosterior,
+)
 from botorch_drbo.surrogate.gaussian_process import (
     CATEGORIES,
+    maximum,
     most_likely,
+    predicted,
     with_categories,
 )
 from botorch_drbo.surrogate.inducing_points import MAX_EXACT, fit_rows
@@ -52,11 +61,20 @@ class BoTorchDefault(Surrogate):
 
     def fit(self, data: ModelData) -> Model:
         r"""Maximise the posterior density of the hyper-parameters."""
-        return fit_rows(data, self.max_exact, self._fit)
+        return fit_rows(
+            data, self.max_exact, lambda rows: most_likely(self._family(rows), rows)
+        )
 
-    def _fit(self, data: ModelData) -> SingleTaskGP:
+    def predict_others(self, told: ModelData, every: ModelData) -> GaussianMixture:
+        r"""Predict in closed form."""
+        if len(told.inputs) > self.max_exact:
+            return super().predict_others(told, every)
+        family = self._family(told)
+        return predicted(family, maximum(LogPosterior(family, told), told), told, every)
+
+    def _family(self, data: ModelData) -> Family:
         family = botorch_family(data.inputs.shape[-1], data)
-        return most_likely(with_categories(family, data, CATEGORIES["botorch"]), data)
+        return with_categories(family, data, CATEGORIES["botorch"])
 
 
 def botorch_family(num_columns: int, data: ModelData) -> Family:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, is_dataclass, replace
 from typing import final
 
+import torch
 from botorch.exceptions.errors import (
     BotorchTensorDimensionError,
     InputDataError,
@@ -19,6 +20,7 @@ from torch import Tensor
 from botorch_drbo._validation import Registry, did_you_mean
 from botorch_drbo.posterior.ensemble import ModelEnsemble
 from botorch_drbo.posterior.exact import ExactPosterior
+from botorch_drbo.posterior.mixture import GaussianMixture
 from botorch_drbo.posterior.models import only_model, some_inputs
 from botorch_drbo.surrogate.base import ModelData, Surrogate
 
@@ -238,3 +240,11 @@ class EnsembleOf(Surrogate):
     def fit(self, data: ModelData) -> ModelEnsemble:
         r"""Fit each member to the same data."""
         return ModelEnsemble([as_surrogate(m).fit(data) for m in self.members])
+
+    def predict_others(self, told: ModelData, every: ModelData) -> GaussianMixture:
+        r"""Mix the predictions of the members."""
+        each = [as_surrogate(m).predict_others(told, every) for m in self.members]
+        return GaussianMixture(
+            torch.cat([predicted.means for predicted in each]),
+            torch.cat([predicted.deviations for predicted in each]),
+        )

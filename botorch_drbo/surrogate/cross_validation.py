@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import cast, final
 
 import torch
@@ -21,7 +21,6 @@ from gpytorch.models import ExactGP
 from scipy.stats import chi2
 from torch import Tensor
 
-from botorch_drbo.posterior.blocks import any_variance
 from botorch_drbo.posterior.ensemble import members_of
 from botorch_drbo.posterior.mixture import GaussianMixture
 from botorch_drbo.posterior.models import only_model
@@ -137,14 +136,15 @@ def cross_validated(
         return None
     fold, means, deviations = folds(data) if fold is None else fold, [], []
     for k in range(int(fold.max()) + 1):
-        left_out = (fold == k).to(data.inputs.device)
+        order = (fold == k).byte().argsort(stable=True).to(data.inputs.device)
+        told = data.of_rows(order[: int((fold != k).sum())])
         with warnings.catch_warnings():
             # That outcomes are equal in some of the folds needs no warning.
             warnings.simplefilter("ignore", InputDataWarning)
-            model = surrogate.fit(data.of_rows(~left_out))
-        predicted = _predicted(model, data.of_rows(left_out))
-        means.append(predicted.means.cpu())
-        deviations.append(predicted.deviations.cpu())
+            every = replace(data.of_rows(order), given_units=told.units)
+            predicted = surrogate.predict_others(told, every)
+        means.append(predicted.means)
+        deviations.append(predicted.deviations)
     place = fold.argsort(stable=True).argsort()  # of each row, fold after fold
     predicted = GaussianMixture(
         torch.cat(means, -1)[:, place], torch.cat(deviations, -1)[:, place]
@@ -204,20 +204,6 @@ def _places(data: ModelData) -> Tensor:
 def _ranks(rows: Tensor) -> Tensor:
     """The place of each row among the different ones, by the first column first."""
     return rows.unique(dim=0, return_inverse=True)[1]
-
-
-def _predicted(model: Model, data: ModelData) -> GaussianMixture:
-    """Predictions of held-out outcomes, noise included."""
-    with torch.no_grad(), any_variance():
-        posterior = cast(
-            GPyTorchPosterior,
-            model.posterior(data.inputs, observation_noise=data.Yvar is None),
-        )
-        means = posterior.mean.reshape(-1, len(data.inputs))  # S x m
-        variances = posterior.variance.reshape(-1, len(data.inputs))
-        if data.Yvar is not None:
-            variances = variances + data.Yvar.flatten()
-    return GaussianMixture(means.double(), variances.double().sqrt())
 
 
 def overconfidence(residuals: Tensor) -> float:

@@ -21,7 +21,12 @@ from gpytorch.kernels import (
     RQKernel,
     ScaleKernel,
 )
-from scipy.linalg import get_blas_funcs, get_lapack_funcs
+from scipy.linalg import (
+    cholesky,
+    get_blas_funcs,
+    get_lapack_funcs,
+    solve_triangular,
+)
 
 from botorch_drbo.surrogate.base import ModelData
 
@@ -416,14 +421,18 @@ class LogPosterior:
         mains = d + shapes
         # Memory for all calls: to ask for it each time would take longer than they do.
         self._covariance = np.empty((t, t), order="F")
+        self._entries = self._covariance.reshape(-1, order="F")  # the same numbers
+        self._diagonal = self._entries[:: t + 1]
+        self._ones = np.ones(t)
         self._correlations = np.empty(len(first))
         self._slopes = np.empty((mains, len(first)))
         self.size = mains + len(self._categories)
         of_levels = [*self._categories, *self._shared]
         self._priors: list[tuple[Array | slice, HyperPrior]] = [
-            (np.delete(np.arange(d), of_levels), family.lengthscale),
-            (slice(d, mains), family.shape),
+            (np.delete(np.arange(d), of_levels), family.lengthscale)
         ]
+        if shapes:
+            self._priors.append((slice(d, mains), family.shape))
         if family.categories is not None:
             alone = [j for j in self._categories if j not in self._shared]
             self._priors += [
@@ -443,15 +452,14 @@ class LogPosterior:
         # Logarithms make a positive number unconstrained, and densities nearly
         # quadratic.
         values = np.exp(logarithms)
-        d, shapes = len(self._squared), self.family.correlation.num_shapes
-        mains, rest = np.split(values[d + shapes :], [len(self._categories)])
-        rest = rest.tolist()
+        d, mains = len(self._squared), len(self._slopes)
+        scale = mains + len(self._categories)
         return Hyperparameters(
             values[:d],
-            values[d : d + shapes],
-            1.0 if self.family.outputscale is None else rest.pop(0),
-            rest.pop(0) if self._given is None else None,
-            mains,
+            values[d:mains],
+            1.0 if self.family.outputscale is None else float(values[scale]),
+            float(values[-1]) if self._given is None else None,
+            values[mains:scale],
         )
 
     def vector(self, lengthscale: float, outputscale: float, noise: float) -> Array:
@@ -467,51 +475,32 @@ class LogPosterior:
 
     def __call__(self, logarithms: Array) -> Conditioned:
         """Evaluate the density."""
-        # Rasmussen and Williams 2006, equations 5.8 and 5.9, with K = s R + sum_v a_v
-        # E_v + N: the interaction, the main effects of categories, the noise.
-        lengthscales, shapes, scale, noise, mains = self.hyperparameters(logarithms)
-        correlations, slopes, covariance = (
-            self._correlations,
-            self._slopes,
-            self._covariance,
-        )
-        squares = np.square(lengthscales)[:, None]
-        for start in range(0, len(correlations), _CHUNK):
-            part = slice(start, start + _CHUNK)
-            correlations[part], slopes[:, part] = (
-                self.family.correlation.value_and_slopes(
-                    self._squared[:, part] / squares, shapes
-                )
-            )
-        t, (i, j) = len(self._outcomes), self._pairs
-        # LAPACK reads what is below the diagonal alone.
-        entries = covariance.reshape(-1, order="F")
-        entries[self._places] = scale * correlations + mains @ self._same
-        given = np.zeros(t) if self._given is None else self._given
-        prior = scale + mains.sum()
-        covariance[np.diag_indices(t)] = prior + (given if noise is None else noise)
+        # Rasmussen and Williams 2006, equations 5.8 and 5.9.
+        values = self.hyperparameters(logarithms)
+        _, _, scale, noise, mains = values
+        i, j = self._pairs
         # Cholesky: half the work of an LU factorisation, and it tells whether K is
         # positive definite.
-        root, failed = _POTRF(covariance, lower=1, overwrite_a=1)
+        root, failed = _POTRF(self._filled(values), lower=1, overwrite_a=1)
+        correlations, slopes = self._correlations, self._slopes
         if failed:
             return Conditioned(-math.inf, np.zeros(self.size), 0.0, math.inf)
         # The log determinant is twice the sum of the logs of the diagonal of the root.
-        density = -np.log(root.diagonal()).sum()
+        density = -np.log(self._diagonal).sum()
         # The inverse itself, since every slope needs all of its entries.
         precision, _ = _POTRI(root, lower=1, overwrite_c=1)
-        of_pairs = precision.reshape(-1, order="F").take(self._places)
         y, mean, weight = self._outcomes, 0.0, math.inf
-        sums = np.zeros(t)
+        sums = 0.0 * self._ones
         if self.family.has_mean:
             # Generalised least squares: the most likely constant mean.
-            sums = _SYMV(1.0, precision, np.ones(t), lower=1)
+            sums = _SYMV(1.0, precision, self._ones, lower=1)
             weight = sums.sum()
             mean = sums @ y / weight
         alpha = _SYMV(1.0, precision, y - mean, lower=1)
         density -= 0.5 * (y - mean) @ alpha
         # d log p = tr(M dK) / 2, with M = alpha alpha' - K^-1
-        upper = alpha.take(i) * alpha.take(j) - of_pairs
-        trace = 0.5 * (alpha @ alpha - precision.trace())
+        upper = alpha.take(i) * alpha.take(j) - self._entries.take(self._places)
+        trace = 0.5 * (alpha @ alpha - self._diagonal.sum())
         if self.marginal and self.family.has_mean:
             # The mean integrated out under a flat prior: one more determinant, that of
             # the precision 1' K^-1 1.
@@ -534,3 +523,39 @@ class LogPosterior:
             density += value.sum()
             gradient[part] += slope
         return Conditioned(float(density), gradient, float(mean), float(weight))
+
+    def predicted(self, logarithms: Array, told: int) -> tuple[Array, Array]:
+        r"""Means and deviations of all outcomes but the first, given these.
+
+        .. math:: \mu = m + L_{21} L_{11}^{-1} (y_1 - m), \qquad
+            \Sigma = L_{22} L_{22}'
+
+        with ``L L' = K`` of all rows, noise included.
+        """
+        covariance = self._filled(self.hyperparameters(logarithms))
+        root = cholesky(covariance, lower=True, check_finite=False)
+        known = np.stack([np.ones(told), self._outcomes[:told]], 1)
+        one, y = solve_triangular(root[:told, :told], known, lower=True).T
+        mean = one @ y / (one @ one) if self.family.has_mean else 0.0
+        means = mean + root[told:, :told] @ (y - mean * one)
+        return means, np.sqrt(np.square(root[told:, told:]).sum(1))
+
+    def _filled(self, values: Hyperparameters) -> Array:
+        """``K`` below the diagonal and on it, in memory that the next call reuses."""
+        # K = s R + sum_v a_v E_v + N: the interaction, the main effects of categories,
+        # the noise.
+        lengthscales, shapes, scale, noise, mains = values
+        correlations, slopes = self._correlations, self._slopes
+        squares = np.square(lengthscales)[:, None]
+        for start in range(0, len(correlations), _CHUNK):
+            part = slice(start, start + _CHUNK)
+            correlations[part], slopes[:, part] = (
+                self.family.correlation.value_and_slopes(
+                    self._squared[:, part] / squares, shapes
+                )
+            )
+        # LAPACK reads what is below the diagonal alone.
+        self._entries[self._places] = scale * correlations + mains @ self._same
+        prior = scale + mains.sum()
+        self._diagonal[:] = prior + (self._given if noise is None else noise)
+        return self._covariance

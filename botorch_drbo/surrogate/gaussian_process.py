@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import lru_cache, partial
 from typing import final
 
 import numpy as np
@@ -17,9 +17,10 @@ from gpytorch.constraints import Positive
 from gpytorch.kernels import AdditiveKernel
 from gpytorch.likelihoods import GaussianLikelihood
 from gpytorch.means import ConstantMean, ZeroMean
-from scipy.optimize import OptimizeResult, minimize
+from scipy.optimize import fmin_l_bfgs_b
 
 from botorch_drbo._validation import check_choice, check_count, option
+from botorch_drbo.posterior.mixture import GaussianMixture
 from botorch_drbo.surrogate.base import (
     FIRST_ROWS,
     MANY_ROWS,
@@ -30,6 +31,7 @@ from botorch_drbo.surrogate.evidence import (
     RBF,
     Array,
     CategoryPriors,
+    Conditioned,
     Correlation,
     Family,
     Flat,
@@ -129,11 +131,20 @@ class GaussianProcess(Surrogate):
 
     def fit(self, data: ModelData) -> Model:
         r"""Fit from two starting points and keep the better one."""
-        return fit_rows(data, self.max_exact, self._fit)
+        return fit_rows(
+            data, self.max_exact, lambda rows: most_likely(self._family(rows), rows)
+        )
 
-    def _fit(self, data: ModelData) -> SingleTaskGP:
+    def predict_others(self, told: ModelData, every: ModelData) -> GaussianMixture:
+        r"""Predict in closed form."""
+        if len(told.inputs) > self.max_exact:
+            return super().predict_others(told, every)
+        family = self._family(told)
+        return predicted(family, maximum(LogPosterior(family, told), told), told, every)
+
+    def _family(self, data: ModelData) -> Family:
         family = self.family(data.inputs.shape[-1])
-        return most_likely(with_categories(family, data, CATEGORIES[self.kernel]), data)
+        return with_categories(family, data, CATEGORIES[self.kernel])
 
 
 def with_categories(
@@ -162,14 +173,28 @@ def with_categories(
 
 def most_likely(family: Family, data: ModelData) -> SingleTaskGP:
     """The model of the most likely hyper-parameters."""
-    usual = usual_lengthscale(data.inputs.shape[-1])
     posterior = LogPosterior(family, data)
+    return model_with(data, posterior, maximum(posterior, data))
+
+
+def predicted(
+    family: Family, logarithms: Array, told: ModelData, every: ModelData
+) -> GaussianMixture:
+    """By hyper-parameters, ``1 x m``: see ``Surrogate.predict_others``."""
+    # A model of GPyTorch that is asked once takes longer than its fit to few rows.
+    found = LogPosterior(family, every).predicted(logarithms, len(told.inputs))
+    means, deviations = (torch.from_numpy(each).unsqueeze(0) for each in found)
+    level, unit = (each.double().cpu() for each in told.units)
+    return GaussianMixture(level + unit * means, unit * deviations)
+
+
+def maximum(posterior: LogPosterior, data: ModelData) -> Array:
+    """The most likely logarithms of hyper-parameters."""
+    usual = usual_lengthscale(data.inputs.shape[-1])
     if len(data.inputs) <= MANY_ROWS:
-        best, _ = maxima(posterior, usual)
-    else:
-        start, _ = maxima(LogPosterior(family, data.sample(FIRST_ROWS)), usual)
-        best = climbed(posterior, start, NEAR * len(data.inputs)).x
-    return model_with(data, posterior, best)
+        return maxima(posterior, usual)[0]
+    some = LogPosterior(posterior.family, data.sample(FIRST_ROWS))
+    return climbed(posterior, maxima(some, usual)[0], NEAR * len(data.inputs))[0]
 
 
 def ranges(posterior: LogPosterior) -> list[Array]:
@@ -193,31 +218,33 @@ def maxima(posterior: LogPosterior, lengthscale: float) -> tuple[Array, Array]:
             climbed(posterior, posterior.vector(share * lengthscale, *others))
             for share, *others in _STARTS
         ),
-        key=lambda end: end.fun,
+        key=lambda end: end[1],
     )
-    return first.x, second.x
+    return first[0], second[0]
 
 
 def climbed(
     posterior: LogPosterior, start: Array, tolerance: float | None = None
-) -> OptimizeResult:
-    """Climb the density by L-BFGS-B."""
+) -> tuple[Array, float]:
+    """Climb the density by L-BFGS-B: the end, and minus its log density."""
 
-    def loss(logarithms: Array) -> tuple[float, Array]:
-        found = posterior(logarithms)
-        return -found.log_density, -found.gradient
+    # Of few rows SciPy's own memory of the last point costs as much as its steps.
+    @lru_cache(maxsize=1)
+    def at(point: bytes) -> Conditioned:
+        return posterior(np.frombuffer(point))
 
-    options = {}
-    if tolerance is not None:  # SciPy's is a share of the larger of loss and one
-        options["ftol"] = tolerance / max(abs(loss(start)[0]), 1.0)
-    return minimize(
-        loss,
+    spacings = 1e7  # SciPy's own tolerance, in those of the larger of loss and one
+    if tolerance is not None:
+        size = max(abs(at(start.tobytes()).log_density), 1.0)
+        spacings = tolerance / (size * np.finfo(float).eps)
+    end, loss, _ = fmin_l_bfgs_b(
+        lambda logarithms: -at(logarithms.tobytes()).log_density,
         start,
-        jac=True,
-        method="L-BFGS-B",
+        lambda logarithms: -at(logarithms.tobytes()).gradient,
         bounds=ranges(posterior),
-        options=options,
+        factr=spacings,
     )
+    return end, float(loss)
 
 
 def model_with(
@@ -302,8 +329,16 @@ class EdrboKernel(Surrogate):
         r"""Take the steps."""
         return fit_rows(data, self.max_exact, self._fit)
 
-    def _fit(self, data: ModelData) -> SingleTaskGP:
-        family = Family(
+    def predict_others(self, told: ModelData, every: ModelData) -> GaussianMixture:
+        r"""Predict in closed form."""
+        if len(told.inputs) > self.max_exact:
+            return super().predict_others(told, every)
+        fitted = self._stepped(LogPosterior(self._family, told), told)
+        return predicted(self._family, fitted, told, every)
+
+    @property
+    def _family(self) -> Family:
+        return Family(
             EDRBO_KERNELS[self.kernel],
             Flat(),
             None,
@@ -311,7 +346,12 @@ class EdrboKernel(Surrogate):
             shape=Flat(),
             has_mean=False,
         )
-        posterior = LogPosterior(family, data)
+
+    def _fit(self, data: ModelData) -> SingleTaskGP:
+        posterior = LogPosterior(self._family, data)
+        return model_with(data, posterior, self._stepped(posterior, data))
+
+    def _stepped(self, posterior: LogPosterior, data: ModelData) -> Array:
         learns_noise, t = data.Yvar is None, len(data.outcomes)
         count = posterior.size - learns_noise  # of lengthscales and shapes
         units = np.ones(posterior.size)
@@ -331,8 +371,7 @@ class EdrboKernel(Surrogate):
 
         first = np.append(np.zeros(count), [_FIRST_NOISE] * learns_noise)
         least = np.append(np.full(count, -np.inf), [_LEAST_NOISE] * learns_noise)
-        fitted = positive(_adamw(loss, first, least))
-        return model_with(data, posterior, np.log(units * fitted))
+        return np.log(units * positive(_adamw(loss, first, least)))
 
 
 def _ranges(data: ModelData) -> np.ndarray:

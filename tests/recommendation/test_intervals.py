@@ -437,13 +437,14 @@ def test_a_model_that_is_fitted_is_widened_by_further_fits(surrogate: str) -> No
 def test_asking_leaves_nothing_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """The further fits are for those who read the intervals."""
     fits = []
-    fit = BoTorchDefault.fit
+    for name in ("fit", "predict_others"):  # of folds
+        fit = getattr(BoTorchDefault, name)
 
-    def counted(self: BoTorchDefault, data: ModelData) -> SingleTaskGP:
-        fits.append(len(data.inputs))
-        return fit(self, data)
+        def counted(self: BoTorchDefault, *data: ModelData, fit: Any = fit) -> Any:
+            fits.append(len(data[0].inputs))
+            return fit(self, *data)
 
-    monkeypatch.setattr(BoTorchDefault, "fit", counted)
+        monkeypatch.setattr(BoTorchDefault, name, counted)
     opt = told("erbo", hyperparameters=None)
     opt.ask()
     assert fits == [14]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from torch import Tensor
 
 from botorch_drbo.surrogate import (
     SURROGATES,
+    EdrboKernel,
     EnsembleOf,
     FixedHyperparameters,
     ModelData,
@@ -195,6 +197,70 @@ def test_each_fold_is_predicted_by_a_fit_to_the_others(name: str) -> None:
         mean, deviation = by_hand(name, row)
         z = (Y[row].item() - mean) / deviation
         assert found[row].item() == pytest.approx(z, rel=1e-4, abs=1e-4)
+
+
+def of_kind(kind: str) -> ModelData:
+    """Twelve rows; with a category of three levels, which may have features."""
+    if kind == "given noise":
+        return ModelData(Z, Y, BOX, 0.01 + uniform(12, 1, seed=4))
+    if kind in ("numbers", "float32"):
+        dtype = torch.float32 if kind == "float32" else torch.double
+        return ModelData(Z.to(dtype), Y.to(dtype), BOX.to(dtype))
+    inputs = torch.cat([Z, torch.arange(12).remainder(3).double().unsqueeze(-1)], -1)
+    features = {2: uniform(3, 2, seed=5)} if kind == "features" else {}
+    box = torch.cat([BOX, torch.tensor([[0.0], [2.0]]).double()], -1)
+    return ModelData(inputs, Y, box, categories={2: 3}, features=features)
+
+
+def written(shape: int | tuple[int, int], order: Literal["C", "F"] = "C") -> np.ndarray:
+    """Memory that another array has left."""
+    return np.full(shape, np.nan, order=order)
+
+
+@pytest.mark.parametrize(
+    "kind", ["numbers", "given noise", "float32", "categories", "features"]
+)
+@pytest.mark.filterwarnings("ignore:The model inputs are of type torch.float32")
+@pytest.mark.parametrize("name", ["botorch", "matern", "matern32", "kernels"])
+def test_closed_predictions_are_those_of_the_model(
+    name: str, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Oracle: GPyTorch's posterior. What memory held before is not looked at."""
+    monkeypatch.setattr(np, "empty", written)
+    data, surrogate = of_kind(kind), SURROGATES[name]
+    told = data.of_rows(torch.arange(9))
+    every = replace(data, given_units=told.units)
+    found = surrogate.predict_others(told, every)
+    wanted = Surrogate.predict_others(surrogate, told, every)
+    near = 1e-4 if kind == "float32" else 1e-7
+    torch.testing.assert_close(found.means, wanted.means, rtol=near, atol=near)
+    torch.testing.assert_close(found.deviations, wanted.deviations, rtol=near, atol=0)
+
+
+@pytest.mark.filterwarnings("ignore:There are more than 8")
+@pytest.mark.parametrize("name", ["botorch", "matern", "kernels"])
+def test_a_fold_of_many_rows_is_predicted_by_the_inducing_points_in_use(
+    name: str,
+) -> None:
+    data = ModelData(Z, Y, BOX)
+    told = data.of_rows(torch.arange(10))
+    every = replace(data, given_units=told.units)
+    few = EnsembleOf([EdrboKernel() if name == "kernels" else name], max_exact=8)
+    found = few.predict_others(told, every)
+    wanted = Surrogate.predict_others(few, told, every)
+    assert torch.equal(found.means, wanted.means)
+    exact = SURROGATES[name].predict_others(told, every)
+    assert not torch.isclose(found.means, exact.means[:1]).all()
+
+
+def test_folds_of_the_default_make_no_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    """To make one and to ask it once would take longer than to fit it."""
+
+    def refused(data: ModelData, **options: object) -> SingleTaskGP:
+        raise AssertionError("A model was made.")
+
+    monkeypatch.setattr(ModelData, "model", refused)
+    assert residuals(SURROGATES["ensemble"], ModelData(Z, Y, BOX)).isfinite().all()
 
 
 def test_models_of_an_ensemble_are_mixed() -> None:
