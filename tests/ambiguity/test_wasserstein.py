@@ -351,6 +351,34 @@ def test_settled_atoms_are_not_looked_at_again(monkeypatch):
     assert sum(looked) <= 5 * f.numel()
 
 
+@pytest.mark.parametrize("d_c", [1, 2])
+def test_few_pairs_are_looked_at_together_with_the_same_result(monkeypatch, d_c):
+    """Also of rows that are saturated, of ties, and of atoms without weight."""
+    generator = torch.Generator().manual_seed(3)
+    points = torch.rand(12, d_c, generator=generator, dtype=torch.double)
+    points[5] = points[4]
+    cost = torch.cdist(points, points, compute_mode="donot_use_mm_for_euclid_dist")
+    f = torch.randn(20, 12, generator=generator, dtype=torch.double)
+    f[:5] = f[:5].round()
+    p = torch.rand(20, 12, generator=generator, dtype=torch.double)
+    p[3:9, 2:6] = 0.0
+    p = p / p.sum(-1, keepdim=True)
+    radius = torch.logspace(-3, 1, 20, dtype=torch.double)
+    together = Wasserstein(0.1, cost).worst_case(f, p, radius=radius)
+    monkeypatch.setattr(_transport, "_FEW_PAIRS", 0)
+    apart = Wasserstein(0.1, cost).worst_case(f, p, radius=radius)
+    assert (together.multiplier == 0).any() and (together.multiplier > 0).any()
+    for name in ("value", "multiplier"):
+        torch.testing.assert_close(
+            getattr(together, name), getattr(apart, name), rtol=1e-9, atol=1e-13
+        )
+    for each in range(0, 20, 4):
+        expected = by_linear_programming(
+            f[each].numpy(), p[each].numpy(), cost.numpy(), radius[each].item()
+        )
+        assert together.value[each].item() == pytest.approx(expected, abs=1e-9)
+
+
 def test_a_mixed_batch_equals_linear_programming():
     f, p, radius, cost = mixed_batch()
     robust = Wasserstein(0.1, cost).worst_case(f, p, radius=radius)

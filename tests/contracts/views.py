@@ -59,6 +59,21 @@ class PosteriorViewContract:
         for a, b in zip(coarse.slopes()[2:], exact.slopes()[2:], strict=True):
             torch.testing.assert_close(a, b)
 
+    def test_a_view_made_to_rank_is_nearly_the_same(
+        self, case: PosteriorViewCase
+    ) -> None:
+        """Means are the same, variances nearly, and no gradient is needed."""
+        under = ViewUnderTest(case)
+        posterior = under.posterior()
+        with torch.no_grad():
+            coarse = posterior.over(under.contexts, coarse=True).at(under.X)
+            mean, variance = posterior.over(under.contexts).at(under.X).moments()
+            same, near = coarse.moments()
+        rounding = 1e-5 if under.contexts.dtype == torch.float else 1e-8
+        rounding *= under.scales[0]
+        torch.testing.assert_close(same, mean, rtol=rounding, atol=rounding)
+        assert (near - variance).abs().max() <= 1e-3 * under.scales[1]
+
     def test_means_alone_are_the_same(
         self, case: PosteriorViewCase, monkeypatch: pytest.MonkeyPatch
     ) -> None:

@@ -17,10 +17,10 @@ from tests.models import uniform
 
 B, R, T = 4, 3, 5
 LOWER = torch.eye(T).double() + uniform(T, T, seed=5).tril()
+ROOT = torch.linalg.inv(LOWER)
 
 
-def system(memory_budget: int = 2**30) -> SkeletonSystem:
-    root = torch.linalg.inv(LOWER)
+def system(memory_budget: int = 2**30, root: Tensor = ROOT) -> SkeletonSystem:
     # So small a prior variance that all of it is explained at some of the pairs.
     return SkeletonSystem(
         context_side=uniform(2, R, T, seed=4),
@@ -104,6 +104,19 @@ def test_coarse_moments_have_exact_means_and_four_digits_of_what_is_explained() 
     assert variance.dtype == torch.double
     torch.testing.assert_close(variance, plain[1], rtol=0.0, atol=1e-4 * 0.35 * 1.2**2)
     assert not torch.equal(variance, plain[1])  # float32 products
+
+
+@pytest.mark.parametrize("turned", [False, True], ids=["triangle", "no triangle"])
+def test_coarse_moments_in_strips(
+    turned: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The zeros of a triangle are left out; a root that is none has no zeros."""
+    monkeypatch.setattr(separable, "_STRIP", 2)  # of 2, 2 and 1 rows
+    root = ROOT
+    if turned:  # R' R stays
+        root = torch.linalg.qr(uniform(T, T, seed=8))[0] @ root
+    found, plain = coarse_moments(A, system(root=root)), plain_moments(A)
+    torch.testing.assert_close(found, plain, rtol=0.0, atol=1e-4 * 0.35 * 1.2**2)
 
 
 def test_coarse_variances_far_from_the_data_keep_their_order() -> None:

@@ -68,6 +68,28 @@ def test_what_is_known_is_climbed_again_though_a_rough_function_misleads() -> No
     assert alone.max().item() == pytest.approx(1.0, abs=1e-4)
 
 
+def test_of_a_rough_functions_ends_four_that_differ_are_evaluated() -> None:
+    """Best first by the rough values: one of each hill, however many end there."""
+    hills = torch.tensor([[0.1, 0.1], [0.9, 0.1], [0.1, 0.9], [0.9, 0.9]]).double()
+    hills = torch.cat([hills, torch.full((1, 2), 0.5).double()])
+    heights = torch.tensor([1.0, 2.0, 3.0, 4.0, 5.0]).double()
+    looked = []
+
+    class Hills(Broken):
+        def forward(self, X: Tensor) -> Tensor:
+            if not self.wrong and not X.requires_grad:
+                looked.append(X.squeeze(-2))
+            low = (X - hills).square().sum(-1)
+            return (heights * torch.exp(-60.0 * low)).amax(-1)
+
+    space = SearchSpace(BOUNDS, BOUNDS[:, :1])
+    effort = Effort(num_restarts=12, raw_samples=256, max_iterations=50, seed=0)
+    values = maximise(Hills(0.0), space, effort, rough=Hills(1.0))[1]
+    assert values.max().item() == pytest.approx(5.0, abs=1e-4)
+    ends = looked[1]  # after the middle of the box, and before the last ends
+    torch.testing.assert_close(ends, hills[[4, 3, 2, 1]], rtol=0.0, atol=1e-3)
+
+
 def test_a_function_without_a_number_has_some_decision() -> None:
     class Nowhere(Broken):
         def forward(self, X: Tensor) -> Tensor:
