@@ -69,7 +69,7 @@ class PosteriorViewContract:
             coarse = posterior.over(under.contexts, coarse=True).at(under.X)
             mean, variance = posterior.over(under.contexts).at(under.X).moments()
             same, near = coarse.moments()
-        rounding = 1e-5 if under.contexts.dtype == torch.float else 1e-8
+        rounding = 1e-5 if posterior.dtype == torch.float else 1e-8
         rounding *= under.scales[0]
         torch.testing.assert_close(same, mean, rtol=rounding, atol=rounding)
         assert (near - variance).abs().max() <= 1e-3 * under.scales[1]
