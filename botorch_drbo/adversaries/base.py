@@ -122,7 +122,8 @@ def on_fibres(
     if not moving:
         return contexts[:0]
     fibres = contexts[:, columns].unique(dim=0)  # u x f
-    places = _different(sample[:, moving])  # p x (d_c - f)
+    places = sample[:, moving]
+    places = places[first_equal(places).unique()]  # p x (d_c - f)
     each = min(len(places), max(_LEAST, num // len(fibres)))
     turns = torch.arange(len(fibres) * each, device=places.device) % len(places)
     points = contexts.new_empty(len(turns), contexts.shape[-1])
@@ -131,13 +132,12 @@ def on_fibres(
     return points
 
 
-def _different(rows: Tensor) -> Tensor:
-    """The first of equal rows, in their order."""
+def first_equal(rows: Tensor) -> Tensor:
+    """Of each row the position of the first that equals it."""
     _, kind = rows.unique(dim=0, return_inverse=True)
     order = torch.arange(len(rows), device=rows.device)
     first = order.new_full((len(rows),), len(rows))
-    first = first.scatter_reduce(0, kind, order, "amin")
-    return rows[first[first < len(rows)].sort().values]
+    return first.scatter_reduce(0, kind, order, "amin")[kind]
 
 
 _MAX_CORNER_DIMENSIONS = 6

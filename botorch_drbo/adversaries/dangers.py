@@ -29,7 +29,12 @@ from botorch_drbo._validation import (
     option,
     shown,
 )
-from botorch_drbo.adversaries.base import Adversary, FittedRound, WorstCaseProblem
+from botorch_drbo.adversaries.base import (
+    Adversary,
+    FittedRound,
+    WorstCaseProblem,
+    first_equal,
+)
 from botorch_drbo.ambiguity import FiniteFamily
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.problem.search_space import SearchSpace
@@ -91,21 +96,17 @@ class Danger(Adversary):
         worlds = self.worlds(state)
         seen = worlds[0].contexts
         points = torch.cat([world.contexts.points for world in worlds])
-        _, kind = points.unique(dim=0, return_inverse=True)
         # The reference keeps its atoms in their order, repeated ones too; of all other
         # contexts the first of equal ones is listed behind them.
-        n = seen.num_points
-        first = kind.new_full((int(kind.max()) + 1,), len(points))
-        places = torch.arange(len(points), device=points.device)
-        first = first.scatter_reduce(0, kind, places, "amin")
-        new = first[first >= n].sort().values
-        listed = torch.cat([places[:n], new])
-        position = places.new_zeros(len(points))
+        n, first = seen.num_points, first_equal(points)
+        new = first[first >= n].unique()
+        listed = torch.cat([torch.arange(n, device=points.device), new])
+        position = torch.zeros_like(first)
         position[listed] = torch.arange(len(listed), device=points.device)
         rows, start = [], 0
         for world in worlds:
             size = world.contexts.num_points
-            at = position[first[kind[start : start + size]]]
+            at = position[first[start : start + size]]
             weights = world.contexts.weights
             rows.append(weights.new_zeros(len(listed)).index_add(0, at, weights))
             start += size

@@ -25,7 +25,7 @@ from botorch_drbo.adversaries.dangers import (
     column_of,
 )
 from botorch_drbo.contexts import ContextSet
-from botorch_drbo.problem.round import Round
+from botorch_drbo.problem.round import contexts_within
 from botorch_drbo.problem.search_space import SearchSpace, check_values
 from botorch_drbo.sampling import sobol
 
@@ -354,9 +354,7 @@ def _elsewhere(
 ) -> ContextSet:
     """A distribution as the model sees it."""
     if isinstance(given, ContextSet):
-        found = Round(given).within(space).context_set
-        assert found is not None
-        return found
+        return contexts_within(given, space, "context_set")
     points = reference.points.clone()
     for column, value in given.items():
         j, number = _value(column, value, space, name)
@@ -379,7 +377,7 @@ def _check_elsewhere(given: object, name: str, further: str) -> None:
 
 def _check_values_of(given: object, space: SearchSpace, name: str) -> None:
     if isinstance(given, ContextSet):
-        Round(given).within(space)
+        contexts_within(given, space, "context_set")
     elif isinstance(given, Mapping):
         for column, value in given.items():
             _value(column, value, space, name)

@@ -202,8 +202,10 @@ def written(
         if name and name not in {*taken, *limited, STATUS}:
             guess = guess_variable(file.column(name), chosen=contexts is not None)
             if guess.variable is not None and not is_known(name, file, outcome):
-                why = "empty in rows with an outcome, so perhaps measured; see `limits`"
-                guess = Guess(None, why)
+                guess = Guess(
+                    None,
+                    "empty in rows with an outcome, so perhaps measured; see `limits`",
+                )
             guesses[name] = guess
     usable = [name for name, guess in guesses.items() if guess.variable is not None]
     met = list(said["contexts"])
@@ -257,8 +259,10 @@ def written(
                 guess = _guess(name, file, listed if is_met else None, not is_met)
                 variable, why = guess.variable, f"guessed: {guess.why}"
             assert variable is not None
-            value = as_toml(_toml(variable))
-            lines.append(f"{as_key(name)} = {value}  {as_comment(why)}")
+            values: Toml = _values(variable)
+            if not isinstance(variable, Continuous):
+                values = {type(variable).__name__: values}
+            lines.append(f"{as_key(name)} = {as_toml(values)}  {as_comment(why)}")
     if words := _moved(file, chosen, met, outcome):
         lines += map(as_comment, textwrap.wrap(words, 76))
     alone = [
@@ -267,8 +271,9 @@ def written(
         if name and name not in {outcome, STATUS, *limited, *chosen, *met}
     ]
     if alone:
+        why = {name: g.why for name, g in guesses.items() if g.variable is None}
         lines += ["", "# Left alone:"]
-        lines += [as_comment(f"{name}: {_why(guesses, name)}") for name in alone]
+        lines += [as_comment(f"{n}: {why.get(n, 'not named')}") for n in alone]
     return "\n".join(line.rstrip() for line in lines) + "\n"
 
 
@@ -309,10 +314,19 @@ def _in_lines(variables: Mapping[str, Variable]) -> str:
 
 def _as_python(variable: Variable) -> str:
     kind = "" if isinstance(variable, Continuous) else type(variable).__name__
-    if isinstance(variable, Ordinal | Category):
-        return f"{kind}({list(variable.choices)!r})"
+    values = _values(variable)
+    listed = isinstance(variable, Ordinal | Category)
+    return f"{kind}({values!r})" if listed else f"{kind}{tuple(values)!r}"
+
+
+def _values(variable: Variable) -> list[Toml]:
+    """The names, numbers or bounds that a variable is made of."""
+    if isinstance(variable, Category):
+        return list(variable.choices)
+    if isinstance(variable, Ordinal):
+        return [_short(choice) for choice in variable.choices]
     assert isinstance(variable, Continuous | Integer | Log)
-    return f"{kind}{(_short(variable.lower), _short(variable.upper))!r}"
+    return [_short(variable.lower), _short(variable.upper)]
 
 
 def _moved(
@@ -418,23 +432,5 @@ def _ask_scope(met: Sequence[str]) -> str | None:
     return None if word.strip() == "no" else word.strip()
 
 
-def _toml(variable: Variable) -> Toml:
-    if isinstance(variable, Continuous):
-        return [_short(variable.lower), _short(variable.upper)]
-    if isinstance(variable, Integer):
-        return {"Integer": [variable.lower, variable.upper]}
-    if isinstance(variable, Log):
-        return {"Log": [_short(variable.lower), _short(variable.upper)]}
-    if isinstance(variable, Ordinal):
-        return {"Ordinal": [_short(choice) for choice in variable.choices]}
-    assert isinstance(variable, Category)
-    return {"Category": list(variable.choices)}
-
-
 def _short(number: float) -> int | float:
     return int(number) if float(number).is_integer() else float(number)
-
-
-def _why(guesses: dict[str, Guess], name: str) -> str:
-    guess = guesses.get(name)
-    return guess.why if guess is not None and guess.variable is None else "not named"

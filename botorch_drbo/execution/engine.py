@@ -6,6 +6,7 @@ import asyncio
 import pickle
 import time
 import uuid
+from abc import abstractmethod
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from typing import Generic, Protocol, TypeVar, runtime_checkable
@@ -36,31 +37,31 @@ class NoAnswerError(InputDataError):
 class Future(Protocol):
     """A call under way."""
 
+    @abstractmethod
     def done(self) -> bool:
         """Whether it is over."""
-        ...
 
+    @abstractmethod
     def result(self) -> object:
         """What it returned; raises if its worker died."""
-        ...
 
 
 @runtime_checkable
 class _Cancellable(Protocol):
     """A future that can be cancelled."""
 
+    @abstractmethod
     def cancel(self) -> object:
         """Give the call up."""
-        ...
 
 
 @runtime_checkable
 class Executor(Protocol):
     """What makes calls elsewhere: of ``concurrent.futures``, dask, or another."""
 
+    @abstractmethod
     def submit(self, fn: Callable[..., object], /, *args: object) -> Future:
         """Begin a call."""
-        ...
 
 
 class Engine(Generic[Key]):

@@ -118,9 +118,9 @@ class Held:
     # The same for each constraint alone.
     each: tuple[int, ...]
 
-    def words(self) -> str:
+    def words(self, rows: str = "{} trials told") -> str:
         """Say it as the report of a recommendation does."""
-        text = f"held in {self.together} of {self.measured} trials told"
+        text = f"held in {self.together} of {rows.format(self.measured)}"
         if len(self.each) == 1:
             return text
         return f"all {text}, one by one in {', '.join(map(str, self.each))}"

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, Field, dataclass, fields, replace
+from dataclasses import Field, dataclass, fields, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -108,11 +109,6 @@ def with_options(recipe: _Recipe, options: Mapping[str, Any]) -> _Recipe:
     return replace(recipe, **changes, **rest)
 
 
-def required(field: Field) -> bool:
-    """Whether an option has no default."""
-    return field.default is MISSING and field.default_factory is MISSING
-
-
 def _part(name: str, given: object) -> Any:
     kind, known = _PARTS[name]
     if isinstance(given, kind):
@@ -138,13 +134,24 @@ class ModelsOutcomes(Protocol):
     """What a recipe that models outcomes has."""
 
     @property
-    def default_surrogate(self) -> str: ...
+    @abstractmethod
+    def default_surrogate(self) -> str:
+        """The name of the surrogate if nothing else is given."""
+
     @property
-    def surrogate(self) -> Surrogate | str | ModelMaker | None: ...
+    @abstractmethod
+    def surrogate(self) -> Surrogate | str | ModelMaker | None:
+        """How outcomes are modelled."""
+
     @property
-    def model(self) -> ModelMaker | None: ...
+    @abstractmethod
+    def model(self) -> ModelMaker | None:
+        """A function of the user that makes the model."""
+
     @property
-    def hyperparameters(self) -> FixedHyperparameters | None: ...
+    @abstractmethod
+    def hyperparameters(self) -> FixedHyperparameters | None:
+        """Those of the recipe's own model, if they are known."""
 
 
 def check_outcome_model(recipe: ModelsOutcomes) -> None:

@@ -56,7 +56,12 @@ def model_section(found: Findings) -> Markup:
         "other rows, with its 95% interval. Dots on the line are predicted exactly; "
         f"numbers name the {found.row_name}s that surprise most."
     )
-    drawn = figure(lambda ax: _drawn_check(check, ax, outcome), words)
+    # Without a title: the page says it.
+    drawn = figure(
+        lambda ax: plot_model_check(check, ax, outcome=outcome).set_title(""), words
+    )
+    # The numbers of trials need a word on how they begin, those of lines do not.
+    first = "" if found.lines is not None else " (trial 0 is the first one of the data)"
     surprising = [_surprise(check, row) for row in check.worst]
     head = [found.row_name, outcome, "predicted", "95% from", "95% to"]
     return joined(
@@ -64,8 +69,7 @@ def model_section(found: Findings) -> Markup:
         drawn,
         tag(
             "p",
-            f"The rows that surprise most{_first(found)}. Check whether they are "
-            "right:",
+            f"The rows that surprise most{first}. Check whether they are right:",
         ),
         table(head, surprising),
         disclosed("The check in full", tag("pre", str(check))),
@@ -88,7 +92,14 @@ def importance_section(found: Findings) -> Markup:
     largest = max(rows[0][1], 1e-300)
     bars = [
         joined(
-            tag("dt", name, tag("small", _role(name, found))),
+            tag(
+                "dt",
+                name,
+                tag(
+                    "small",
+                    " you choose it" if name in space.decisions else " you meet it",
+                ),
+            ),
             tag(
                 "dd",
                 tag(
@@ -173,25 +184,10 @@ def with_measured(trials: pd.DataFrame, limits: Sequence[str]) -> pd.DataFrame:
     return shown
 
 
-def _drawn_check(check: ModelCheck, ax, outcome: str) -> None:
-    plot_model_check(check, ax, outcome=outcome)
-    ax.set_title("")  # the page says it
-
-
-def _first(found: Findings) -> str:
-    """What the numbers of trials begin with; those of lines need no word."""
-    return "" if found.lines is not None else " (trial 0 is the first one of the data)"
-
-
 def _surprise(check: ModelCheck, row: int) -> list[object]:
     i = check.trials.index(row)
     columns = (check.outcomes, check.predicted, check.lower, check.upper)
     return [row, *(column[i].item() for column in columns)]
-
-
-def _role(name: str, found: Findings) -> str:
-    is_decision = name in found.optimizer.named_space.decisions
-    return " you choose it" if is_decision else " you meet it"
 
 
 def assumptions_section(found: Findings) -> Markup:

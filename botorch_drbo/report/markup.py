@@ -40,11 +40,6 @@ def paragraphs(*texts: str) -> Markup:
     return joined(*(tag("p", text) for text in texts if text))
 
 
-def listed(items: Iterable[str]) -> Markup:
-    """A list with a dot before each item."""
-    return tag("ul", *(tag("li", item) for item in items))
-
-
 def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> Markup:
     """A table, its cells as the reports show numbers."""
     body = [tag("tr", *(tag("td", cell(value)) for value in row)) for row in rows]

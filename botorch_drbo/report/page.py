@@ -268,7 +268,7 @@ def write_report(
     file = Path(path)
     check_new_file(file, "path")
     check_flag(progress, "progress")
-    with shown_progress(progress, STEPS, "report") as bar:
+    with shown_progress(progress, STEPS, "report") as advance:
         found = Findings.of(
             optimizer,
             context_set=context_set,
@@ -279,7 +279,7 @@ def write_report(
             limits=limits,
             rounded=rounded,
             lines=lines,
-            done=partial(bar.advance, failed=False),
+            done=partial(advance, False),
         )
     file.write_text(page(found), encoding="utf-8")
 

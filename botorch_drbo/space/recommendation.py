@@ -96,7 +96,7 @@ class NamedRecommendation(Assessment["pd.DataFrame"]):
         )
 
     def _values(self, x: pd.DataFrame) -> dict[str, object]:
-        return _rows(x)[0]
+        return x.to_dict("records")[0]
 
     def __repr__(self) -> str:
         """The decision and its values, on one line."""
@@ -106,7 +106,7 @@ class NamedRecommendation(Assessment["pd.DataFrame"]):
         """Decision, expected and worst-case value, and the contexts that hurt most."""
         return self._summary(
             self.outcome,
-            _rows(self.contexts.drop(columns=[_REFERENCE, _WORST])),
+            self.contexts.drop(columns=[_REFERENCE, _WORST]).to_dict("records"),
             self.contexts[_REFERENCE].tolist(),
             self.contexts[_WORST].tolist(),
         )
@@ -122,10 +122,3 @@ def _named(
     if stability.rival is not None:
         known["rival"] = to_frame(stability.rival.unsqueeze(0), space.decisions)
     return Stability(**known)
-
-
-def _rows(table: pd.DataFrame) -> list[dict[str, object]]:
-    """Its rows by name; each value as it stands in its column."""
-    columns = [table[name].tolist() for name in table.columns]
-    names = [str(name) for name in table.columns]
-    return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]

@@ -448,7 +448,9 @@ class HasExpectedValue(Protocol):
 
     bounds: Tensor
 
-    def expected_value(self, X: Tensor, num: int) -> Tensor: ...
+    @abstractmethod
+    def expected_value(self, X: Tensor, num: int) -> Tensor:
+        """Over so many contexts, ``N x d_x`` to ``N``."""
 
 
 def find_optimum(

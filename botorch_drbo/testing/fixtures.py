@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import fields, replace
 from typing import Any, Protocol, TypeVar, cast
@@ -173,9 +174,9 @@ class Named(Protocol):
     """What has a name, by which a failing test calls it."""
 
     @property
+    @abstractmethod
     def name(self) -> str:
         """The name."""
-        ...
 
 
 def run_for_each(metafunc: pytest.Metafunc, **cases: Sequence[Named]) -> None:
