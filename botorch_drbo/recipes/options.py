@@ -37,12 +37,8 @@ _Recipe = TypeVar("_Recipe", bound="DataclassInstance")
 
 def option_fields(recipe: DataclassInstance) -> dict[str, Field]:
     """The options of a recipe: its own fields, and those of its parts."""
-    own = {
-        field.name: field for field in fields(recipe) if field.name not in _FOR_PEOPLE
-    }
-    parts = [getattr(recipe, own.pop(name).name) for name in _PARTS if name in own]
-    found = {field.name: field for part in parts for field in fields(part)}
-    return {**found, **own}
+    parts = (*parts_of(recipe).values(), recipe)
+    return {name: field for part in parts for name, field in _own_fields(part).items()}
 
 
 def check_names_differ(recipe: DataclassInstance) -> None:
@@ -50,32 +46,31 @@ def check_names_differ(recipe: DataclassInstance) -> None:
     owners = {"recipe": recipe, **parts_of(recipe)}
     of_whom: dict[str, str] = {}
     for owner, part in owners.items():
-        for field in fields(part):
-            if field.name in _FOR_PEOPLE or (part is recipe and field.name in _PARTS):
-                continue
-            if field.name in of_whom:
+        for name in _own_fields(part):
+            if name in of_whom:
                 raise InputDataError(
-                    f"The option `{field.name}` of the {owner} "
-                    f"{type(part).__name__} is also one of the {of_whom[field.name]} "
-                    f"{type(owners[of_whom[field.name]]).__name__}: a value could "
+                    f"The option `{name}` of the {owner} "
+                    f"{type(part).__name__} is also one of the {of_whom[name]} "
+                    f"{type(owners[of_whom[name]]).__name__}: a value could "
                     "reach only one of them. Give one of them another name."
                 )
-            of_whom[field.name] = owner
+            of_whom[name] = owner
 
 
 def option_values(recipe: DataclassInstance) -> dict[str, Any]:
     """The values of all options by name."""
-    values: dict[str, Any] = {}
-    for part in (*parts_of(recipe).values(), recipe):
-        values |= own_values(part)
-    return values
+    parts = (*parts_of(recipe).values(), recipe)
+    return {name: value for part in parts for name, value in own_values(part).items()}
 
 
 def own_values(part: DataclassInstance) -> dict[str, Any]:
     """The values of the fields of a recipe or of a part; without those of its parts."""
+    return {name: getattr(part, name) for name in _own_fields(part)}
+
+
+def _own_fields(part: DataclassInstance) -> dict[str, Field]:
     no_options = (*_FOR_PEOPLE, *_PARTS)
-    names = [field.name for field in fields(part) if field.name not in no_options]
-    return {name: getattr(part, name) for name in names}
+    return {f.name: f for f in fields(part) if f.name not in no_options}
 
 
 def parts_of(recipe: DataclassInstance) -> dict[str, Any]:
