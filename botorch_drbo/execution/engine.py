@@ -92,11 +92,6 @@ class Engine(Generic[Key]):
             _check_executor(executor, function)
 
     @property
-    def num_running(self) -> int:
-        """How many calls are under way."""
-        return len(self._calls)
-
-    @property
     def running(self) -> list[Key]:
         """The keys of the calls under way."""
         return list(self._calls)
@@ -230,7 +225,7 @@ def in_parallel(
     left = len(things)
     with Engine[Key](function, executor) as engine:
         while left:
-            while engine.num_running < min(most, left):
+            while len(engine.running) < min(most, left):
                 engine.start(*next(waiting))
             engine.wait()
             for key in list(engine.ready):

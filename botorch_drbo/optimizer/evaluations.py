@@ -182,7 +182,7 @@ class _Loop:
         """Keep as many under way as is asked, until all are over."""
         while self.todo:
             try:
-                while self.engine.num_running < min(self._parallel(), self.todo):
+                while len(self.engine.running) < min(self._parallel(), self.todo):
                     self._submit()
                 self.engine.wait()
             except NoAnswerError as error:

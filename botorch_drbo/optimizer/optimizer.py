@@ -7,6 +7,7 @@ import inspect
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar, Generic, Literal, Self, overload
 
 import torch
@@ -29,7 +30,6 @@ from botorch_drbo.optimizer.decisions import (
     design_of,
     fitted,
     next_decisions,
-    policy_for,
     predicted,
     priced,
     profiled,
@@ -38,7 +38,7 @@ from botorch_drbo.optimizer.decisions import (
 from botorch_drbo.optimizer.evaluations import Evaluations
 from botorch_drbo.optimizer.events import Ask, Tell, Withdraw, as_rows
 from botorch_drbo.optimizer.journal import environment, write_state
-from botorch_drbo.optimizer.run import Run, of_state, resumed
+from botorch_drbo.optimizer.run import Purpose, Run, of_state, resumed
 from botorch_drbo.optimizer.translation import (
     Advice,
     Given,
@@ -782,7 +782,11 @@ class Optimizer(ABC, Generic[Given, Rows, Observed, Advice, Predicted]):
         """
         known = self._translation.read_partly(contexts)
         this_round = self._round(context_set, radius)
-        found = policy_for(self._run, known, this_round)
+        rounds = [
+            replace(this_round, known_context=c).within(self.space) for c in known
+        ]
+        state = self._run.state(Purpose.RECOMMENDATION)
+        found = self.algorithm.decided_for(state, rounds)
         return self._translation.policy(known, found)
 
     @property

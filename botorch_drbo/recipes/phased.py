@@ -338,7 +338,10 @@ class PhasedUncertaintySampling(DelegatingRecipe):
     ) -> tuple[PhasedState, SingleTaskGP | None]:
         """The state, and a model with the hyper-parameters of the running episode."""
         history, space = observed.history, observed.space
-        decisions = self._sobol_set(space) if candidates is None else candidates
+        decisions = candidates
+        if decisions is None:
+            # It may not depend on the seed of a call, which is another at each call.
+            decisions = sobol_in_box(self.num_decisions, space.bounds, seed=0)
         survives = torch.ones(len(decisions), dtype=torch.bool, device=decisions.device)
         first, length, episode, prior = 0, 1, 1, None
         while first + length <= history.t:
@@ -405,10 +408,6 @@ class PhasedUncertaintySampling(DelegatingRecipe):
             noise_ratio=1.0,
             episode=episode,
         )
-
-    def _sobol_set(self, space: SearchSpace) -> Tensor:
-        # The set may not depend on the seed of a call, which is another at each call.
-        return sobol_in_box(self.num_decisions, space.bounds, seed=0)
 
 
 @dataclass(frozen=True)

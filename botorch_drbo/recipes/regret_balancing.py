@@ -382,9 +382,12 @@ class RegretBalancing(ModelBasedRecipe):
         """The active bases whose rewards contradict their regret bound."""
         count = len(plays)
         tried = [i for i in range(count) if out[i] is None and plays[i] > 0]
+        # The logarithm is at least 1: the paper's ``ln ln n`` needs that for small n.
         spread = {
             i: self.elimination_constant
-            * math.sqrt(math.log(count * _slow(plays[i]) / self.delta) / plays[i])
+            * math.sqrt(
+                math.log(count * max(1.0, math.log(plays[i])) / self.delta) / plays[i]
+            )
             for i in tried
         }
         best = max(sums[j] / plays[j] - spread[j] for j in tried)
@@ -444,11 +447,6 @@ def _guesses(horizon: int, gain: float) -> tuple[float, ...]:
     """The paper's, down to about ``sqrt(gamma_T / T)``; at least one."""
     count = max(1, math.ceil(1 + 0.5 * math.log2(horizon / gain**2)))
     return tuple(2.0 ** (1 - i) / math.sqrt(gain) for i in range(1, count + 1))
-
-
-def _slow(n: int) -> float:
-    """``ln n``, but at least 1: the paper's ``ln ln n`` needs that for small ``n``."""
-    return max(1.0, math.log(n))
 
 
 def _numbers(

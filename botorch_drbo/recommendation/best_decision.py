@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -12,7 +11,6 @@ from typing import NamedTuple, cast
 
 import torch
 from botorch.acquisition import AcquisitionFunction
-from botorch.exceptions.warnings import BotorchWarning
 from botorch.models import ModelListGP
 from botorch.models.model import Model
 from torch import Tensor
@@ -126,18 +124,6 @@ class ChanceConstraint:
         seen = len(self.problem.contexts.points)
         points = torch.cat([self.points, contexts.points[seen:]])
         return replace(self, points=points)
-
-
-def warn_of_the_surest(probability: float | None, level: float) -> None:
-    """Say that no decision was found that reaches the level."""
-    warnings.warn(
-        "No decision was found that meets the outcome constraints with probability "
-        f"{level} under every plausible distribution of the context. This is the one "
-        f"with the largest probability, {probability:.3g}, whatever its value. Try "
-        "more decisions, or lower `feasibility` or the radius.",
-        BotorchWarning,
-        stacklevel=3,
-    )
 
 
 def best_feasible(

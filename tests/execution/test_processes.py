@@ -79,7 +79,7 @@ def test_a_call_that_ends_its_process_is_lost_alone() -> None:
         first = one(made, "a")
         made.start(1, "die")
         made.start(2, "b")
-        while made.num_running:
+        while made.running:
             made.wait()
             time.sleep(0.01)
             made.look()
