@@ -23,7 +23,6 @@ from torch import Tensor
 from botorch_drbo._validation import (
     check_positive,
     counted,
-    did_you_mean,
     is_finite_number,
     is_number,
     option,
@@ -37,6 +36,7 @@ from botorch_drbo.adversaries.base import (
 )
 from botorch_drbo.ambiguity import FiniteFamily
 from botorch_drbo.contexts import ContextSet
+from botorch_drbo.problem.round import column_of
 from botorch_drbo.problem.search_space import SearchSpace
 
 AS_SEEN = "as seen"
@@ -400,16 +400,6 @@ def _numbers(space: SearchSpace, *, known: bool = False) -> list[int]:
     fixed = () if known else space.known_columns
     held = (*fixed, *space.context_categories)
     return [j for j in range(space.d_c) if j not in held]
-
-
-def column_of(column: object, space: SearchSpace, name: str) -> int:
-    columns = space.context_columns
-    if column not in columns:
-        raise InputDataError(
-            f"{name} names `{column}`, which is not a context. The contexts are "
-            f"{list(columns)}.{did_you_mean(str(column), columns)}"
-        )
-    return columns.index(str(column))
 
 
 def check_named(given: Mapping[str, object], name: str, example: str) -> None:

@@ -67,9 +67,10 @@ def of_recommendation(
         "decision_before_rounding": best.x.to_dict("records")[0],
         "outcome": best.outcome,
         "expected": best.expected_value,
-        "expected_interval": _pair(best.expected_interval),
+        "expected_interval": best.expected_interval and list(best.expected_interval),
         "worst_case": best.worst_case_value,
-        "worst_case_interval": _pair(best.worst_case_interval),
+        "worst_case_interval": best.worst_case_interval
+        and list(best.worst_case_interval),
         "decided_for": best.decided_for or None,
         "share": best.objective if best.decided_for.startswith("share") else None,
         "level": best.level,
@@ -141,10 +142,6 @@ def of_comparison(found: Comparison, space: Space) -> dict[str, Json]:
         "rows": list(rows),
         "advice": found.advice,
     }
-
-
-def _pair(interval: Sequence[float] | None) -> list[Json] | None:
-    return None if interval is None else list(interval)
 
 
 def check_format(path: Path) -> None:

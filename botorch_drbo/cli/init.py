@@ -106,11 +106,6 @@ def guess_outcome(file: CsvFile) -> str | None:
     return None
 
 
-def guess_minimize(outcome: str) -> bool:
-    """Whether low outcomes are good, by the name."""
-    return not _parts(outcome).isdisjoint(_LOW_IS_GOOD)
-
-
 def guess_contexts(names: list[str], file: CsvFile, outcome: str) -> list[str]:
     """The columns that are met: empty where the outcome is out, or called like it."""
     # A row with a status has failed, or was withdrawn: its context may have been met.
@@ -218,7 +213,8 @@ def written(
     if decisions is None:
         chosen = [name for name in usable if name not in met]
     tables = {"decisions": chosen, "contexts": met}
-    low_is_good = guess_minimize(outcome) if minimize is None else minimize
+    guessed = not _parts(outcome).isdisjoint(_LOW_IS_GOOD)
+    low_is_good = guessed if minimize is None else minimize
     lines = [
         as_comment(f"The columns of {file.path.name}, as `botorch-drbo init` guessed")
         + " them.",

@@ -18,7 +18,6 @@ from botorch_drbo._validation import (
     check_flag,
     check_nonnegative,
     check_options,
-    nonnegative_number,
 )
 from botorch_drbo.acquisition import DistributionallyRobustUCB
 from botorch_drbo.adversaries.base import Adversary, FittedRound, SearchProblem
@@ -168,11 +167,6 @@ def check_beta(beta: Schedule | ConfidenceWidth | float, name: str) -> None:
     """Raise if this is no ``beta``."""
     if not isinstance(beta, ConfidenceWidth):
         as_schedule(beta, name)
-
-
-def check_misspecification(value: float, name: str) -> None:
-    """Raise if this is no size of an error of the model."""
-    nonnegative_number(value, name)
 
 
 def current_bound(
