@@ -285,8 +285,7 @@ class WorstCaseProblem:
         ball = self._ball
         if not ball.has_radius:
             return ""
-        name = type(ball).__name__
-        return self.within or f"radius {ball.radius.item():.3g} ({name})"
+        return self.within or f"radius {ball.radius.item():.3g} ({type(ball).__name__})"
 
     def searched(self, space: SearchSpace) -> str:
         """The distributions over which a worst case is searched, in words."""

@@ -247,8 +247,7 @@ class MeanShift(Danger):
             return f"{name} {counted(self.shift, 'deviation')} {way}"
         (j,) = which
         way = "higher" if by[j] > 0 else "lower"
-        size = by[j].abs().item()
-        units = shown(size, 3)
+        units = shown(by[j].abs().item(), 3)
         if j in space.context_logarithms:
             units = f"{math.exp(by[j].item()):.3g} times"
             if isinstance(self.shift, Mapping):

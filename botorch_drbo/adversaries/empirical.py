@@ -186,15 +186,14 @@ class StandardDeviationBox(Adversary):
         unit = sobol(self.num_contexts, space.d_c, state.seed).to(low)
         box = space.snap_contexts(torch.stack([low, high]))
         ends = box.tolist()
-        values = {
-            j: column[
-                bisect_left(column, ends[0][j]) : bisect_right(column, ends[1][j])
-            ]
-            for j, column in space.context_values.items()
-        }
         return WorstCaseProblem(
             contexts=ContextSet(space.snap_contexts(low + unit * (high - low))),
             ball=lambda points: FullSimplex(),
             box=box,
-            values=values,
+            values={
+                j: column[
+                    bisect_left(column, ends[0][j]) : bisect_right(column, ends[1][j])
+                ]
+                for j, column in space.context_values.items()
+            },
         )

@@ -305,8 +305,7 @@ def context_kernel(
     covariance = cast(Callable[..., Any], copy.deepcopy(covar_module).double())
 
     def joint(points: Tensor) -> Tensor:
-        fixed = centre.expand(*points.shape[:-1], -1)
-        inputs = torch.cat([fixed, points], dim=-1)
+        inputs = torch.cat([centre.expand(*points.shape[:-1], -1), points], dim=-1)
         if columns is not None:
             inputs = inputs[..., torch.tensor(columns).argsort()]
         # Of an ensemble each model has a kernel of its own: ... x S x n x d.

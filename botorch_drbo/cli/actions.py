@@ -223,8 +223,7 @@ def init(
     )
     path.write_text(text, encoding="utf-8")
     if python:
-        script = as_script(read_problem(path, file), file)
-        new[1].write_text(script, encoding="utf-8")
+        new[1].write_text(as_script(read_problem(path, file), file), encoding="utf-8")
 
     def tell() -> None:
         say(text.rstrip("\n"))
@@ -311,8 +310,7 @@ def recommend(
 def check(options: Options, forecast: Path | None) -> None:
     """Show how well the model predicts."""
     problem, opt = _with_outcomes(options)
-    asked = problem.this_round(forecast)
-    found = opt.check(context_set=asked["context_set"])
+    found = opt.check(context_set=problem.this_round(forecast)["context_set"])
     found = found.by_lines(problem.lines)
     answer(of_check(found), as_json=options.json, text=lambda: say(str(found)))
 

@@ -214,14 +214,13 @@ def written(
         chosen = [name for name in usable if name not in met]
     tables = {"decisions": chosen, "contexts": met}
     guessed = not _parts(outcome).isdisjoint(_LOW_IS_GOOD)
-    low_is_good = guessed if minimize is None else minimize
     lines = [
         as_comment(f"The columns of {file.path.name}, as `botorch-drbo init` guessed")
         + " them.",
         "# Correct the guesses, above all the bounds: decisions and worst cases stay",
         "# inside them.",
         f"outcome = {as_toml(outcome)}{'' if said_outcome else '  # guessed'}",
-        f"minimize = {as_toml(low_is_good)}"
+        f"minimize = {as_toml(guessed if minimize is None else minimize)}"
         + ("" if minimize is not None else "  # guessed; true if low ones are good"),
     ]
     if limits:

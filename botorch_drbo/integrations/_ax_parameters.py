@@ -90,8 +90,7 @@ class Translation:
         self, values: Mapping[str, Any], owner: str, rule: OutsideRule
     ) -> list[float] | None:
         """Ax's values as recipes see them, ``d_x``; None if it is no such decision."""
-        named = self.named(values)
-        x = encode(named, self.space.decisions, owner, rule.of_decisions)
+        x = encode(self.named(values), self.space.decisions, owner, rule.of_decisions)
         return None if x.isnan().any() else x.tolist()
 
     def contexts(

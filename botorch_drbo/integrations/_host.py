@@ -282,8 +282,7 @@ def _end_of_range(value: object, variable: Variable) -> float | None:
     if isinstance(value, bool) or not math.isfinite(number):
         return None
     low, high = variable.bounds
-    ends = torch.tensor([low, high], dtype=torch.double)
-    lower, upper = variable.decode(ends)
+    lower, upper = variable.decode(torch.tensor([low, high], dtype=torch.double))
     return low if number < lower else high if number > upper else None
 
 

@@ -288,8 +288,7 @@ class RobustSampler(BaseSampler):
         space = self._search_space or trial.distributions
         space = {name: given for name, given in space.items() if not given.single()}
         if state == TrialState.COMPLETE and values is not None and space:
-            columns = Columns(space, "search_space")
-            self._trial(0, study, trial, columns, values[0])
+            self._trial(0, study, trial, Columns(space, "search_space"), values[0])
 
     def _configuration(
         self, columns: Columns, direction: StudyDirection

@@ -196,9 +196,8 @@ class RobustGenerator(Generator):
                 f"The objective {objective!r} is to be explored. A robust decision "
                 "needs one to MINIMIZE or MAXIMIZE."
             )
-        own = ["seed", "num_initial"]
         return Configuration(
-            _host.recipe(self.algorithm, self.options, own),
+            _host.recipe(self.algorithm, self.options, ["seed", "num_initial"]),
             space,
             None,  # the space says what the contexts are
             seed=self.seed,

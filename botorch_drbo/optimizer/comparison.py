@@ -129,8 +129,7 @@ def compared(
             for i, x in enumerate(decisions)
         ]
         sums = _all_sums(state, decisions, where)
-        surrogate = own.judge.judging_surrogate()
-        check = own_state.check_if_closed(model, surrogate, today)
+        check = own_state.check_if_closed(model, own.judge.judging_surrogate(), today)
     widening = None if check is None else check.widening
     values, gains, costs = (
         part.widened(1.0 if widening is None else widening) for part in sums

@@ -128,8 +128,7 @@ class InitialDesign:
     def rows(self, candidates: Tensor, first: int, num: int, taken: Tensor) -> Tensor:
         """The same for a list: it is shuffled once, and ``first`` rows are behind."""
         m = len(candidates)
-        generator = torch.Generator().manual_seed(self.seed)
-        position = torch.randperm(m, generator=generator)
+        position = torch.randperm(m, generator=torch.Generator().manual_seed(self.seed))
         wait = ((position - first) % m).to(candidates.device)
         return best_rows(candidates, -wait, num, taken)
 
@@ -529,8 +528,7 @@ def moved_in(run: Run) -> tuple[MovedContext, ...]:
 
 def fitted(run: Run) -> Model:
     """The model by which ``recommended`` judges, of outcomes to be maximised."""
-    state = run.state(Purpose.RECOMMENDATION)
-    return run.configuration.algorithm.judging_model(state)
+    return run.configuration.algorithm.judging_model(run.state(Purpose.RECOMMENDATION))
 
 
 def predicted(run: Run, X: Tensor, C: Tensor) -> tuple[Tensor, Tensor]:

@@ -253,8 +253,7 @@ class _Loop:
     def _tell(self, number: int) -> Trial:
         """Tell the result of an evaluation."""
         trial = self.run.ledger.trials[number]
-        outcome = self.engine.ready[number]
-        change, failure = self._change(trial, outcome)
+        change, failure = self._change(trial, self.engine.ready[number])
         # After an interrupt this says whether the event counts already.
         self.telling = number, self.run.ledger.num_events
         self.run.accept(change)

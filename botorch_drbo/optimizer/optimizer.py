@@ -686,8 +686,7 @@ class Optimizer(ABC, Generic[Given, Rows, Observed, Advice, Predicted]):
                     "Got `context_set` and `scope`: both say which contexts count. "
                     "Leave one out."
                 )
-            named = self._run.configuration.named
-            context_set = read_scope(scope, self.space, named)
+            context_set = read_scope(scope, self.space, self._run.configuration.named)
         this_round = self._round(context_set, radius, context)
         listed = self._rows(candidates, "candidates")
         decided = DecidedBy(against, give_up, criterion, objective)
@@ -741,8 +740,7 @@ class Optimizer(ABC, Generic[Given, Rows, Observed, Advice, Predicted]):
         this_round = self._round(context_set, radius, context)
         decided = DecidedBy(against, criterion=criterion)
         found = priced(self._run, this_round, level, decided)
-        rows = self._translation.decisions(found.decisions)
-        return found.with_decisions(rows)
+        return found.with_decisions(self._translation.decisions(found.decisions))
 
     def policy(
         self,

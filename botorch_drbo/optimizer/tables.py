@@ -183,10 +183,9 @@ def _check_columns(df: Any, space: Space, further: Sequence[str]) -> None:
         raise InputDataError(f"`df` must be a DataFrame, got {type(df).__name__}.")
     for name in (*space.decisions, *space.contexts, space.outcome, *further):
         if name not in df.columns:
-            columns = list(map(str, df.columns))
             raise InputDataError(
                 f"`df` has no column `{name}`. It has {list(df.columns)}."
-                f"{did_you_mean(name, columns)}"
+                f"{did_you_mean(name, list(map(str, df.columns)))}"
             )
         if list(df.columns).count(name) > 1:
             raise InputDataError(f"`df` has the column `{name}` more than once.")

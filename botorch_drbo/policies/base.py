@@ -185,8 +185,7 @@ def _largest_gain(model: SingleTaskGP) -> float:
     like = cast(Tensor, model.train_targets)
     noise = cast(Tensor, model.likelihood.noise).min().item()
     kernel = cast(Kernel, model.covar_module)
-    found = maximum_information_gain(kernel, points.to(like), t, noise)
-    return found.gains[-1].item()
+    return maximum_information_gain(kernel, points.to(like), t, noise).gains[-1].item()
 
 
 @storable

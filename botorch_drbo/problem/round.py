@@ -163,8 +163,7 @@ class ConstraintData:
     def held(self) -> Held:
         """The number of trials in which the constraints were met."""
         met = self.G >= 0
-        each = tuple(met.sum(0).tolist())
-        return Held(len(met), int(met.all(-1).sum()), each)
+        return Held(len(met), int(met.all(-1).sum()), tuple(met.sum(0).tolist()))
 
 
 @dataclass(frozen=True, eq=False)

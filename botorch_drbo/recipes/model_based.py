@@ -409,8 +409,7 @@ class ModelBasedRecipe(Recipe):
         fitted, reference = self._round_of(self._search_model(state), state), None
         chance = self._chance(state.constraints(), fitted)
         if chance is not None:
-            objective = self.exploiting(fitted)
-            fitted, reference = incumbents(objective, chance, fitted)
+            fitted, reference = incumbents(self.exploiting(fitted), chance, fitted)
         roughly = with_few_points(fitted) if self.ranks_by_moments else None
         num = self.raw_samples
         chosen: list[Tensor] = []

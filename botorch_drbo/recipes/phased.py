@@ -59,8 +59,7 @@ class KnownPrior:
     def of(cls, model: Model, regularizer: float | None = None) -> KnownPrior:
         """Read them off a recipe's model, with its outcome transform undone."""
         model = cast(SingleTaskGP, model)
-        kernel = cast(RBFKernel, model.covar_module)
-        lengthscale = kernel.lengthscale.flatten().tolist()
+        lengthscale = cast(RBFKernel, model.covar_module).lengthscale.flatten().tolist()
         mean = cast(Tensor, cast(ConstantMean, model.mean_module).constant).item()
         noise = cast(GaussianLikelihood, model.likelihood).noise.item()
         units = cast(Standardize, model.outcome_transform)
@@ -92,10 +91,9 @@ class KnownPrior:
 
     def condition(self, X: Tensor, Y: Tensor, space: SearchSpace) -> SingleTaskGP:
         """The model of these data."""
-        prior = FixedHyperparameters(
+        model = FixedHyperparameters(
             self.lengthscale, self.regularization, self.outputscale
-        )
-        model = prior.model(X, Y, space.bounds, space.d_x)
+        ).model(X, Y, space.bounds, space.d_x)
         mean = self.mean / self.prior_std  # the model's unit of y
         cast(ConstantMean, model.mean_module).initialize(constant=mean)
         return model.requires_grad_(False)
@@ -265,8 +263,7 @@ class PhasedUncertaintySampling(DelegatingRecipe):
                         f"{value}. Leave `data_free` out."
                     )
             elif value is not None:  # a tensor cannot be saved
-                number = check_nonnegative(value, name).item()
-                object.__setattr__(self, name, number)
+                object.__setattr__(self, name, check_nonnegative(value, name).item())
         if self.norm_bound is not None and self.confidence_width is not None:
             raise InputDataError(
                 f"`norm_bound` ({self.norm_bound}) decides the width only with "
@@ -326,8 +323,7 @@ class PhasedUncertaintySampling(DelegatingRecipe):
         own = torch.arange(len(points), device=points.device) < len(survivors)
         greedy = _greedy(prior, points)
         for row in taken:
-            same = (points == row).all(-1)
-            greedy.observe(int(same.nonzero()[0]))
+            greedy.observe(int((points == row).all(-1).nonzero()[0]))
         return points[greedy.extend(q, own)]
 
     def _replay(

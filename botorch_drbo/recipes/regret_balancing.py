@@ -333,8 +333,7 @@ class RegretBalancing(ModelBasedRecipe):
                 f"There are {len(rewards) - design} plays, more than the `horizon` of "
                 f"{self.horizon}."
             )
-        gains = self._gains(prior, space)
-        gain = gains[self.horizon - 1]
+        gain = self._gains(prior, space)[self.horizon - 1]
         guesses = self.misspecifications or _guesses(self.horizon, gain)
         count = len(guesses)
         plays, sums = [0] * count, [0.0] * count
@@ -425,8 +424,7 @@ class RegretBalancing(ModelBasedRecipe):
 
     def _gains(self, prior: KnownPrior, space: SearchSpace) -> tuple[float, ...]:
         """The largest information gain of 1, 2, ... outcomes in the box."""
-        num = self.horizon + self._design(space) + 1
-        return prior.information_gains(num)
+        return prior.information_gains(self.horizon + self._design(space) + 1)
 
     def _rewards(self, history: History) -> list[float]:
         low, high = self.reward_range

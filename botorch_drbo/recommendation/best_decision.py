@@ -122,8 +122,7 @@ class ChanceConstraint:
     def with_contexts(self, contexts: ContextSet) -> ChanceConstraint:
         """The same with further contexts on the list."""
         seen = len(self.problem.contexts.points)
-        points = torch.cat([self.points, contexts.points[seen:]])
-        return replace(self, points=points)
+        return replace(self, points=torch.cat([self.points, contexts.points[seen:]]))
 
 
 def best_feasible(
@@ -212,8 +211,7 @@ def _searched(
     def climbed(
         function: AcquisitionFunction, within: SearchSpace, known: Tensor, rank: Tensor
     ) -> _Judged:
-        ends = _climbed(function, within, known, rank, effort)
-        return _Judged.of(acqf, chance, ends)
+        return _Judged.of(acqf, chance, _climbed(function, within, known, rank, effort))
 
     # Two ascents: for the probability if nothing reaches the aim, then for the value
     # among what does.

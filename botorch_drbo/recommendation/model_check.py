@@ -228,7 +228,6 @@ class ModelCheck:
         ends = [left_out.predicted.quantile(p) for p in (rest, 1.0 - rest)]
         lower, upper = (left_out.in_units(end) for end in ends)
         beyond = outside(contexts.points, history.C, space)
-        weights = contexts.weights
         return cls(
             trials=tuple(range(history.t)),
             outcomes=left_out.in_units(left_out.outcomes),
@@ -239,7 +238,7 @@ class ModelCheck:
             fold=left_out.fold,
             refitted=folded is not None,
             near=near,
-            unseen=weights[beyond.any(-1)].sum().item(),
+            unseen=contexts.weights[beyond.any(-1)].sum().item(),
             unseen_columns=tuple(
                 (contexts.weights @ beyond.to(contexts.weights)).tolist()
             ),
@@ -290,8 +289,7 @@ class ModelCheck:
     @property
     def num_outside(self) -> int:
         """How many outcomes lie outside their 95% interval."""
-        outside = (self.outcomes < self.lower) | (self.outcomes > self.upper)
-        return int(outside.sum())
+        return int(((self.outcomes < self.lower) | (self.outcomes > self.upper)).sum())
 
     @property
     def coverage(self) -> float:

@@ -443,8 +443,7 @@ def _limits(found: Findings) -> str:
     size = f"{best.feasibility:.3f}" if best.feasibility < 0.9995 else "above 0.999"
     held = ""
     if best.held is not None:
-        rows = best.held.words("the {} rows that measured them")
-        held = f" So far they {rows}."
+        held = f" So far they {best.held.words('the {} rows that measured them')}."
     names = f" ({', '.join(found.limits)})" if found.limits else ""
     return f"The measured limits{names} are met with probability {size}.{held}"
 

@@ -51,19 +51,16 @@ def model_section(found: Findings) -> Markup:
             "The model has no closed form to leave outcomes out, so that it was not "
             "checked.",
         )
-    words = (
-        "Each dot is one row: what happened against what the model says of it from "
-        "other rows, with its 95% interval. Dots on the line are predicted exactly; "
-        f"numbers name the {found.row_name}s that surprise most."
-    )
     # Without a title: the page says it.
     drawn = figure(
-        lambda ax: plot_model_check(check, ax, outcome=outcome).set_title(""), words
+        lambda ax: plot_model_check(check, ax, outcome=outcome).set_title(""),
+        "Each dot is one row: what happened against what the model says of it from "
+        "other rows, with its 95% interval. Dots on the line are predicted exactly; "
+        f"numbers name the {found.row_name}s that surprise most.",
     )
     # The numbers of trials need a word on how they begin, those of lines do not.
     first = "" if found.lines is not None else " (trial 0 is the first one of the data)"
     surprising = [_surprise(check, row) for row in check.worst]
-    head = [found.row_name, outcome, "predicted", "95% from", "95% to"]
     return joined(
         paragraphs(verdict(check)),
         drawn,
@@ -71,7 +68,7 @@ def model_section(found: Findings) -> Markup:
             "p",
             f"The rows that surprise most{first}. Check whether they are right:",
         ),
-        table(head, surprising),
+        table([found.row_name, outcome, "predicted", "95% from", "95% to"], surprising),
         disclosed("The check in full", tag("pre", str(check))),
     )
 
@@ -132,8 +129,7 @@ def importance_section(found: Findings) -> Markup:
 def history_section(found: Findings) -> Markup:
     """The outcomes in their order, the best one, and the last rows."""
     optimizer, outcome = found.optimizer, found.best.outcome
-    history = optimizer.history
-    done = history.dropna(subset=[outcome])
+    done = optimizer.history.dropna(subset=[outcome])
     maximize = optimizer.maximize
     outcomes = done[outcome].tolist()
     place = outcomes.index(max(outcomes) if maximize else min(outcomes))

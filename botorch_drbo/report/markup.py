@@ -98,8 +98,7 @@ def figure(
         draw(drawn.subplots())
         buffer = StringIO()
         drawn.savefig(buffer, format="svg", transparent=True, metadata={"Date": None})
-    caption = tag("figcaption", words)
-    return tag("figure", _themed(buffer.getvalue(), words), caption)
+    return tag("figure", _themed(buffer.getvalue(), words), tag("figcaption", words))
 
 
 def _themed(svg: str, words: str) -> Markup:

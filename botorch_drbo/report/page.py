@@ -85,7 +85,6 @@ def radius_section(found: Findings) -> Markup:
         return tag("p", text)
     # By multiples, or shares, in place of the units of the set.
     by_step = replace(profile, radii=torch.tensor(found.steps, dtype=torch.double))
-    words = f"The worst-case {best.outcome} of the decision if the contexts shift."
     drawn = figure(
         lambda ax: plot_robustness_profile(
             by_step,
@@ -94,7 +93,7 @@ def radius_section(found: Findings) -> Markup:
             xlabel=axis,
             ylabel=f"worst-case {best.outcome}",
         ),
-        words,
+        f"The worst-case {best.outcome} of the decision if the contexts shift.",
     )
     rows, has_units = [], False
     for step, value, within in zip(found.steps, values, intervals, strict=True):
@@ -120,12 +119,11 @@ def policy_section(found: Findings) -> Markup:
         return tag("p", f"There is no policy: {tables}")
     parts = [_policy(found, name, rows) for name, rows in tables.items()]
     left_out = len(found.optimizer.named_space.contexts) - len(tables)
-    rest = f"{left_out} further columns were not looked up." if left_out else ""
     return joined(
         paragraphs(
             "If you learn one of these before you choose, choose by this table; the "
             "other contexts stay unknown.",
-            rest,
+            f"{left_out} further columns were not looked up." if left_out else "",
         ),
         *parts,
     )
@@ -302,9 +300,8 @@ def page(found: Findings) -> Markup:
     header = tag(
         "header", tag("h1", title), tag("p", made, class_="made"), tag("nav", *links)
     )
-    template = Template((here / "page.html").read_text(encoding="utf-8"))
     return Markup(
-        template.substitute(
+        Template((here / "page.html").read_text(encoding="utf-8")).substitute(
             title=tag("title", title),
             style=(here / "style.css").read_text(encoding="utf-8"),
             body=joined(header, tag("main", *sections)),

@@ -332,8 +332,7 @@ class Category(Variable):
                     f"{cell(i)} must be one of {list(self.choices)}, got {name!r}."
                     f"{near}"
                 )
-        indices = [codes[str(name)] for name in column]
-        return torch.tensor(indices, dtype=torch.double)
+        return torch.tensor([codes[str(name)] for name in column], dtype=torch.double)
 
     def decode(self, numbers: Tensor) -> list[Any]:
         r"""The names."""

@@ -318,10 +318,9 @@ class RobustTestFunction(BaseTestProblem, ABC):
             Noisy outcomes, ``...``.
         """
         value = self.evaluate(X, C)
-        noise = torch.randn(
+        return value + cast(float, self.noise_std) * torch.randn(
             value.shape, generator=generator, dtype=value.dtype, device=value.device
         )
-        return value + cast(float, self.noise_std) * noise
 
     def sample_contexts(self, num: int, seed: int) -> Tensor:
         r"""Draw independent contexts of the true law, clipped to the bounds.
@@ -360,8 +359,7 @@ class RobustTestFunction(BaseTestProblem, ABC):
     def _true_contexts(self, num: int, seed: int = _TRUTH_SEED) -> Tensor:
         """In float64 and on the CPU wherever the function is, and kept."""
         if (num, seed) not in self._contexts:
-            uniforms = sobol(num, self.d_c, seed)
-            self._contexts[num, seed] = self._from_uniforms(uniforms)
+            self._contexts[num, seed] = self._from_uniforms(sobol(num, self.d_c, seed))
         return self._contexts[num, seed]
 
     def expected_value(self, X: Tensor, num: int = _NUM_TRUE_CONTEXTS) -> Tensor:

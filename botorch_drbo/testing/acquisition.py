@@ -95,8 +95,7 @@ def data(t: int = 12, dtype: torch.dtype = torch.double) -> tuple[Tensor, Tensor
 
     Shapes: returns ``t x 3``.
     """
-    generator = torch.Generator().manual_seed(7)
-    Z = torch.rand(t, 3, generator=generator, dtype=torch.double)
+    Z = torch.rand(t, 3, generator=torch.Generator().manual_seed(7), dtype=torch.double)
     Z[:, 2] = -1 + 4 * Z[:, 2]
     Y = -(Z[:, :2] - 0.6).square().sum(-1, True) * 4 + Z[:, :1] * Z[:, 2:].sin()
     return Z.to(dtype), Y.to(dtype)
@@ -380,8 +379,7 @@ class AcquisitionContract:
         assert model.train_targets.dtype == torch.double
         for name, value in model.state_dict().items():
             assert value.dtype == state[name].dtype and torch.equal(value, state[name])
-        again = acqf(rows())
-        torch.testing.assert_close(again, before, rtol=0.0, atol=case.rounding)
+        torch.testing.assert_close(acqf(rows()), before, rtol=0.0, atol=case.rounding)
 
     def test_float32(self, case: AcquisitionCase) -> None:
         """Model, contexts and decisions."""

@@ -115,8 +115,7 @@ class AdversaryContract:
         listed = adversary.search_problem(state).listed()
         check_contexts(listed, *state.space.context_bounds)
         if kind == "known":
-            away = (listed.points[:, 0] - 10.5).abs().max().item()
-            assert away <= case.known_within
+            assert (listed.points[:, 0] - 10.5).abs().max().item() <= case.known_within
         if kind == "integers":
             assert torch.equal(listed.points[:, 1], listed.points[:, 1].round())
 

@@ -61,8 +61,7 @@ def nothing_fitted(
     """Options of a recipe with which no hyper-parameters are fitted."""
     if not policy.needs_ensemble:
         return {"hyperparameters": prior}
-    other = replace(prior, lengthscale=0.6)
-    return {"surrogate": EnsembleOf([prior, other])}
+    return {"surrogate": EnsembleOf([prior, replace(prior, lengthscale=0.6)])}
 
 
 def state_against(
@@ -165,8 +164,7 @@ def member_of(model: EnsembleMapSaasSingleTaskGP, number: int) -> SingleTaskGP:
     kernel.initialize(outputscale=ensembled.outputscale[number])
     cast(Kernel, kernel.base_kernel).initialize(lengthscale=base.lengthscale[number])
     alone.mean_module.initialize(constant=cast(Tensor, level)[number])
-    noise = cast(Tensor, model.likelihood.noise)[number]
-    alone.likelihood.initialize(noise=noise)
+    alone.likelihood.initialize(noise=cast(Tensor, model.likelihood.noise)[number])
     return alone.eval()
 
 

@@ -222,8 +222,7 @@ class PolicyContract:
             recipe = case.against(case.taken[0]).with_options(
                 **nothing_fitted(case.policy, prior)
             )
-            state = fitted_round(recipe, *small_problem())
-            values.append(recipe.exploiting(state)(X))
+            values.append(recipe.exploiting(fitted_round(recipe, *small_problem()))(X))
         torch.testing.assert_close(*values, rtol=1e-6, atol=1e-8)
 
     def test_it_needs_an_ensemble_if_it_says_so(self, case: PolicyCase) -> None:
