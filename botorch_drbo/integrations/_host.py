@@ -298,6 +298,14 @@ def as_plain(value: Any) -> Any:
     return value.item() if hasattr(value, "item") else value
 
 
+def own_name(value: Any, choices: Mapping[Any, object]) -> Any:
+    """What we call a host's choice, ``choices`` being theirs by our names."""
+    for own, choice in choices.items():
+        if choice == value:  # also 1 for True, 16.0 for 16
+            return own
+    return value
+
+
 def check_names(
     given: Mapping[str, object], names: Sequence[str], what: str, *, all_of_them: bool
 ) -> None:
