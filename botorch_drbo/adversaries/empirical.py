@@ -110,7 +110,7 @@ class AroundContexts(Adversary):
         """The radius if it is a number: by default that of the set."""
         if self.radius is None:
             return self.ambiguity_set.radius.item()
-            return super().fixed_radius
+        return super().fixed_radius
 
     def diameter(self, space: SearchSpace) -> float | None:
         r"""That of the set, or of a ball with a radius by column."""

@@ -64,9 +64,9 @@ class Groups(Generic[OfGroup]):
         if not hasattr(df, "columns") or not hasattr(df, "loc"):
             raise InputDataError(f"`df` must be a DataFrame, got {type(df).__name__}.")
         if column not in df.columns:
-            near = did_you_mean(column, map(str, df.columns))
             raise InputDataError(
-                f"`df` has no column `{column}`, which `group` names.{near}"
+                f"`df` has no column `{column}`, which `group` names."
+                f"{did_you_mean(column, df.columns)}"
             )
         positions: dict[Hashable, list[int]] = {}
         filled = df[column].notna().tolist()
@@ -95,9 +95,9 @@ class Groups(Generic[OfGroup]):
     def __getitem__(self, name: Hashable) -> OfGroup:
         """A new optimizer that knows the rows of one group."""
         if name not in self._rows:
-            near = did_you_mean(str(name), map(str, self._rows))
             raise InputDataError(
-                f"There is no group {name!r} in `{self._column}`.{near}"
+                f"There is no group {name!r} in `{self._column}`."
+                f"{did_you_mean(str(name), self._rows)}"
             )
         return self._make(self._rows[name])
 

@@ -185,7 +185,7 @@ def _check_columns(df: Any, space: Space, further: Sequence[str]) -> None:
         if name not in df.columns:
             raise InputDataError(
                 f"`df` has no column `{name}`. It has {list(df.columns)}."
-                f"{did_you_mean(name, list(map(str, df.columns)))}"
+                f"{did_you_mean(name, df.columns)}"
             )
         if list(df.columns).count(name) > 1:
             raise InputDataError(f"`df` has the column `{name}` more than once.")

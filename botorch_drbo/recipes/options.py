@@ -109,10 +109,9 @@ def _part(name: str, given: object) -> Any:
     if isinstance(given, kind):
         return given
     if not isinstance(given, str) or given not in known:
-        near = did_you_mean(given, known) if isinstance(given, str) else ""
         raise InputDataError(
             f"`{name}` must be one of {sorted(known)}, or {kind.__name__} of your own, "
-            f"got {given!r}.{near}"
+            f"got {given!r}.{did_you_mean(given, known)}"
         )
     return known[given]
 
