@@ -94,7 +94,7 @@ def collected(work: Path, part: str = "*") -> list[dict[str, Any]]:
     return rows
 
 
-def num_failed(todo: Mapping[tuple[str, int], Callable[[], None]], workers: int) -> int:
+def num_failed(todo: Mapping[Block, Callable[[], object]], workers: int) -> int:
     """Play blocks, say what has become of each, and count those that failed."""
     failed = 0
     for key, outcome in in_parallel(todo, workers=workers):
