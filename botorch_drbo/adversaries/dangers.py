@@ -199,9 +199,7 @@ class MeanShift(Danger):
             named = isinstance(self.shift, Mapping)
             _warn_of_nothing(self, space, ": all its sizes are 0" if named else _EQUAL)
             return []
-        steps = []
-        for j in moving:
-            steps += [(columns[j], [j], 1.0, up), (columns[j], [j], 1.0, down)]
+        steps = [(columns[j], [j], 1.0, ends) for j in moving for ends in (up, down)]
         if len(moving) > 1:
             name = f"{' and '.join(columns[j] for j in moving)} together"
             size = len(moving) ** -0.5

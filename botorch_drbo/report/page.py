@@ -285,11 +285,8 @@ def write_report(
 def page(found: Findings) -> Markup:
     """The whole page, from what was found."""
     space, here = found.optimizer.named_space, files("botorch_drbo.report")
-    chosen = {**_SECTIONS}
-    if found.curve is None:
-        del chosen["price"]
-    if found.scope is None:
-        del chosen["scope"]
+    parts = {"price": found.curve, "scope": found.scope}
+    chosen = {n: part for n, part in _SECTIONS.items() if parts.get(n, n) is not None}
     links = [tag("a", title, href=f"#{name}") for name, (title, _) in chosen.items()]
     sections = [
         tag("section", tag("h2", title), section(found), id=name)
