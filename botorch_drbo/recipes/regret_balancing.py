@@ -360,8 +360,7 @@ class RegretBalancing(ModelBasedRecipe):
         nobody = min(num_pending, max(design - len(rewards), 0))
         ahead = min(num_pending - nobody, self.horizon - len(played)) + 1
         upcoming = [bounds.index(min(bounds))] * nobody
-        for _ in range(ahead):
-            upcoming.append(take_turn())
+        upcoming += [take_turn() for _ in range(ahead)]
         return BalancingState(
             tuple(guesses),
             gain,

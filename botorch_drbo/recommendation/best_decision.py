@@ -473,9 +473,10 @@ def _best_in_each(
     effort: Effort,
 ) -> Tensor:
     """The best expectation in each distribution of a finite family, ``K``."""
-    best = []
     assert problem.family is not None
-    for weights in problem.family.distributions:
-        alone = expectation_of(state, ContextSet(problem.contexts.points, weights))
-        best.append(best_by(alone, state, chance, candidates, effort)[1])
+    each = [
+        expectation_of(state, ContextSet(problem.contexts.points, weights))
+        for weights in problem.family.distributions
+    ]
+    best = [best_by(alone, state, chance, candidates, effort).value for alone in each]
     return torch.stack(best)

@@ -95,12 +95,10 @@ def radius_section(found: Findings) -> Markup:
         ),
         f"The worst-case {best.outcome} of the decision if the contexts shift.",
     )
-    rows, has_units = [], False
-    for step, value, within in zip(found.steps, values, intervals, strict=True):
-        moved = found.reach(step)
-        has_units = has_units or bool(moved)
-        rows.append([step, *([moved] if moved else []), value, within])
-    units = ["on average the contexts move by"] if has_units else []
+    moves = [[moved] if (moved := found.reach(step)) else [] for step in found.steps]
+    columns = zip(found.steps, moves, values, intervals, strict=True)
+    rows = [[step, *moved, value, within] for step, moved, value, within in columns]
+    units = ["on average the contexts move by"] if any(moves) else []
     head = ["radius, times" if found.has_radius else "share of cases"]
     head += [*units, f"worst-case {best.outcome}", f"{share} interval"]
     meaning = (
