@@ -287,14 +287,15 @@ class AmbiguitySetContract:
         radius = torch.full((4, 1), 0.13, dtype=torch.double)
         optional = ambiguity.solve(values, weights, radius).reference_gradient
 
-        def value(f: Tensor, p: Tensor) -> Tensor:
-            # The derivative in p is taken along the simplex.
-            return ambiguity.worst_case(f, p / p.sum(-1, keepdim=True)).value
-
         weights.requires_grad_(optional is not None)
         inputs = (values.requires_grad_(), weights)
         options = {"eps": case.step, **case.close(1e-3, 1e-5)}
-        assert torch.autograd.gradcheck(value, inputs, **options)
+        # The derivative in p is taken along the simplex.
+        assert torch.autograd.gradcheck(
+            lambda f, p: ambiguity.worst_case(f, p / p.sum(-1, keepdim=True)).value,
+            inputs,
+            **options,
+        )
         assert torch.autograd.gradcheck(
             lambda f: ambiguity.sensitivity(f, weights), values, **options
         )
