@@ -279,13 +279,11 @@ def in_digits(
     names = list(space.decisions)
     taken = _points(pending, space)
     ahead = _points(x, space)
+    cells = {name: [*filter(None, file.column(name).values())] for name in names}
     written: list[dict[str, str]] = []
     for row in x.to_dict("records"):
         ahead = ahead[1:]
-        options = [
-            _options(row[name], space.decisions[name], _cells(file, name))
-            for name in names
-        ]
+        options = [_options(row[n], space.decisions[n], cells[n]) for n in names]
         if sum(len(words) > 1 for words in options) > _MOST_ROUNDED:
             options = [words[:1] for words in options]
         exact = tuple(_exact(row[name]) for name in names)
@@ -358,10 +356,6 @@ def _options(value: object, variable: Variable, cells: Sequence[str]) -> list[st
     words = [f"{n:f}" for n in (near, near + unit.copy_sign(Decimal(value) - near))]
     inside = [word for word in words if lower <= float(word) <= upper]
     return inside or [_exact(value)]
-
-
-def _cells(file: CsvFile, name: str) -> list[str]:
-    return [word for word in file.column(name).values() if word]
 
 
 def _decimals(cells: Sequence[str]) -> int:

@@ -158,7 +158,8 @@ def next_decisions(
     X_pending = which_may_meet(ledger.pending, known, space)
     failed = which_may_meet(ledger.failed, known, space)
     design = design_of(run.configuration)
-    per, num_wells = plate.wells_per_decision, q // plate.replicates
+    per = plate.contexts_per_decision * plate.replicates  # wells of one decision
+    num_wells = q // plate.replicates
     num_design = -(-design.share(q, ledger, needs_data=algorithm.needs_data) // per)
     num = -(-q // per)
     if candidates is not None:

@@ -67,11 +67,6 @@ class Plate:
             limits[names.index(name)] = check_count(number, f"at_most[{name!r}]")
         return cls(contexts_per_decision, replicates, limits)
 
-    @property
-    def wells_per_decision(self) -> int:
-        """How many wells have one decision."""
-        return self.contexts_per_decision * self.replicates
-
     def check_enough(
         self, num_wells: int, listed: Tensor | None, taken: Tensor, contexts: Tensor
     ) -> None:

@@ -98,15 +98,12 @@ class KnownPrior:
         cast(ConstantMean, model.mean_module).initialize(constant=mean)
         return model.requires_grad_(False)
 
-    def information_gains(self, num: int) -> tuple[float, ...]:
-        """The largest information gain of 1, 2, ..., ``num`` outcomes in the box."""
-        return _greedy_gains(self.lengthscale, self.noise_ratio, num)
-
 
 @lru_cache(maxsize=16)
-def _greedy_gains(
+def greedy_gains(
     lengthscale: tuple[float, ...], noise_ratio: float, num: int
 ) -> tuple[float, ...]:
+    """The largest information gain of 1, 2, ..., ``num`` outcomes in the unit box."""
     d = len(lengthscale)
     kernel = RBFKernel(ard_num_dims=d).double().requires_grad_(False)
     kernel.lengthscale = torch.tensor(lengthscale, dtype=torch.double)

@@ -26,7 +26,7 @@ from botorch_drbo.problem.round import History
 from botorch_drbo.problem.search_space import SearchSpace
 from botorch_drbo.recipes.fitted_state import FittedState
 from botorch_drbo.recipes.model_based import ModelBasedRecipe
-from botorch_drbo.recipes.phased import KnownPrior
+from botorch_drbo.recipes.phased import KnownPrior, greedy_gains
 from botorch_drbo.sampling import isolated_rng
 from botorch_drbo.schedules import Schedule
 from botorch_drbo.schedules.radii import as_schedule
@@ -423,7 +423,8 @@ class RegretBalancing(ModelBasedRecipe):
 
     def _gains(self, prior: KnownPrior, space: SearchSpace) -> tuple[float, ...]:
         """The largest information gain of 1, 2, ... outcomes in the box."""
-        return prior.information_gains(self.horizon + self._design(space) + 1)
+        num = self.horizon + self._design(space) + 1
+        return greedy_gains(prior.lengthscale, prior.noise_ratio, num)
 
     def _rewards(self, history: History) -> list[float]:
         low, high = self.reward_range

@@ -35,6 +35,7 @@ from botorch_drbo.space import (
     Ordinal,
     Variable,
 )
+from botorch_drbo.space.constraints import function_name
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -203,7 +204,11 @@ def assumptions_section(found: Findings) -> Markup:
             f"{name}: {_kind(variable)}" for name, variable in space.contexts.items()
         ),
         "Constraints of the decision": (
-            "; ".join(_constraint(c) for c in space.constraints) or "none"
+            "; ".join(
+                str(c) if isinstance(c, LinearConstraint) else function_name(c)
+                for c in space.constraints
+            )
+            or "none"
         ),
         "Measured limits": _measured(found),
         "Recipe": f"{recipe.name}. {summary}",
@@ -250,9 +255,3 @@ def _kind(variable: Variable) -> str:
     if isinstance(variable, Integer):
         return f"{words}, whole numbers"
     return f"{words}, of which factors count" if isinstance(variable, Log) else words
-
-
-def _constraint(constraint: object) -> str:
-    if isinstance(constraint, LinearConstraint):
-        return str(constraint)
-    return getattr(constraint, "__name__", type(constraint).__name__)

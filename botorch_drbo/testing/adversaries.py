@@ -65,14 +65,6 @@ class AdversaryCase:
     known_within: float = 0.0
 
 
-def wavy_scores(contexts: Tensor) -> Tensor:
-    """Scores whose worst contexts lie in different places.
-
-    Shapes: ``contexts``: ``n x 2``, returns ``3 x n``.
-    """
-    return (FREQUENCIES @ contexts.mT).sin()
-
-
 def check_contexts(contexts: ContextSet, low: Tensor, high: Tensor) -> None:
     """Assert that this is a distribution on contexts of a box."""
     assert contexts.points.dtype == contexts.weights.dtype == torch.double
@@ -167,7 +159,8 @@ class AdversaryContract:
             adversary.worst_case_problem(state),
         )
         listed = searched.listed()
-        scores = wavy_scores(listed.points)  # s x n
+        # Their worst contexts lie in different places.
+        scores = (FREQUENCIES @ listed.points.mT).sin()  # s x n
         near, ball = searched.ambiguity_set, promised.ball(listed.points)
         if ball.has_radius:  # of a large one each worst case is the lowest score
             near, ball = near.with_radius(0.1), ball.with_radius(0.1)
