@@ -164,11 +164,9 @@ def filling(box: Tensor, values: Values, seed: int) -> Tensor:
     unit = (
         sobol(64 * 2 ** min(len(continuous), 3), len(continuous), seed)
         if continuous
-        else None
+        else torch.empty(1, 0)
     )
-    if unit is None:
-        unit = torch.empty(1, 0)
-    elif len(continuous) <= _MAX_CORNER_DIMENSIONS:
+    if 0 < len(continuous) <= _MAX_CORNER_DIMENSIONS:
         corners = torch.tensor(list(product((0.0, 1.0), repeat=len(continuous))))
         unit = torch.cat([unit, corners.to(unit)])
     points = torch.lerp(box[0, continuous], box[1, continuous], unit.to(box))  # m x f
@@ -519,10 +517,9 @@ class SearchProblem:
         """All contexts of the list, those without reference weight included."""
         if self.outside is None:
             return self.contexts
-        inside = self.contexts
         return ContextSet(
-            torch.cat([inside.points, self.outside]),
-            torch.cat([inside.weights, torch.zeros_like(self.outside[:, 0])]),
+            torch.cat([self.contexts.points, self.outside]),
+            pad(self.contexts.weights, (0, len(self.outside))),
         )
 
 

@@ -5,11 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, final
 
-from torch import Tensor
-
 from botorch_drbo.recommendation import Recommendation
 from botorch_drbo.recommendation.recommendation import Assessment
-from botorch_drbo.recommendation.stability import Stability
 from botorch_drbo.space.space import Space
 from botorch_drbo.space.table import to_frame
 
@@ -79,7 +76,13 @@ class NamedRecommendation(Assessment["pd.DataFrame"]):
         }
         named = {
             "x": to_frame(found.x.unsqueeze(0), space.decisions),
-            "stability": _named(found.stability, space),
+            "stability": found.stability
+            and replace(
+                found.stability,
+                rival=None
+                if found.stability.rival is None
+                else to_frame(found.stability.rival.unsqueeze(0), space.decisions),
+            ),
             "price": found.price
             and replace(
                 found.price,
@@ -110,15 +113,3 @@ class NamedRecommendation(Assessment["pd.DataFrame"]):
             self.contexts[_REFERENCE].tolist(),
             self.contexts[_WORST].tolist(),
         )
-
-
-def _named(
-    stability: Stability[Tensor] | None, space: Space
-) -> Stability[pd.DataFrame] | None:
-    """The same with the rival in names and units."""
-    if stability is None:
-        return None
-    known = {field.name: getattr(stability, field.name) for field in fields(stability)}
-    if stability.rival is not None:
-        known["rival"] = to_frame(stability.rival.unsqueeze(0), space.decisions)
-    return Stability(**known)

@@ -198,12 +198,14 @@ class AcquisitionContract:
         assert acqf(rows()).shape == (5,)
         assert acqf(rows()[0]).shape == (1,)  # 2-d X gets a t-batch of one
         assert acqf(rows(6).reshape(2, 3, 1, 2)).shape == (2, 3)
-        with pytest.raises(UnsupportedError, match="sequential=True"):
-            acqf(rows(4).reshape(2, 2, 2))
-        with pytest.raises(ValueError, match="dimensions"):
-            acqf(rows()[0, 0])
-        with pytest.raises(BotorchTensorDimensionError, match="decisions alone"):
-            acqf(torch.rand(5, 1, 3, dtype=torch.double))
+        joint, wide = rows(4).reshape(2, 2, 2), torch.rand(5, 1, 3, dtype=torch.double)
+        for X, error, message in (
+            (joint, UnsupportedError, "sequential=True"),
+            (rows()[0, 0], ValueError, "dimensions"),
+            (wide, BotorchTensorDimensionError, "decisions alone"),
+        ):
+            with pytest.raises(error, match=message):
+                acqf(X)
 
     def test_documented_and_drawn_as_botorch_does(self, case: AcquisitionCase) -> None:
         """``forward`` has its docstring, and nothing is pending."""

@@ -102,9 +102,8 @@ class AdversaryContract:
         self, case: AdversaryCase, kind: str
     ) -> None:
         """Weights on the simplex, contexts inside, known and whole where they are."""
-        adversary = case.adversary
-        state = state_against(adversary, **KINDS[kind])
-        listed = adversary.search_problem(state).listed()
+        state = state_against(case.adversary, **KINDS[kind])
+        listed = case.adversary.search_problem(state).listed()
         check_contexts(listed, *state.space.context_bounds)
         if kind == "known":
             assert (listed.points[:, 0] - 10.5).abs().max().item() <= case.known_within
@@ -122,8 +121,7 @@ class AdversaryContract:
             adversary.worst_case_problem(state),
             adversary.chance_constraint_problem(state),
         ):
-            low, high = state.space.context_bounds
-            check_contexts(of_decision.contexts, low, high)
+            check_contexts(of_decision.contexts, *state.space.context_bounds)
             if of_decision.box is not None:
                 support = state.space.context_support
                 assert (of_decision.box[0] >= support[0]).all() and (
@@ -143,8 +141,7 @@ class AdversaryContract:
         self, case: AdversaryCase
     ) -> None:
         """The reference is plausible."""
-        adversary = case.adversary
-        found = adversary.search_problem(state_against(adversary))
+        found = case.adversary.search_problem(state_against(case.adversary))
         scores = found.contexts.points.cos().sum(-1)
         expectation = (found.contexts.weights * scores).sum()
         value = found.ambiguity_set.value(scores, found.contexts.weights)
