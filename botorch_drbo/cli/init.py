@@ -212,7 +212,6 @@ def written(
     chosen = list(said["decisions"])
     if decisions is None:
         chosen = [name for name in usable if name not in met]
-    tables = {"decisions": chosen, "contexts": met}
     guessed = not _parts(outcome).isdisjoint(_LOW_IS_GOOD)
     lines = [
         as_comment(f"The columns of {file.path.name}, as `botorch-drbo init` guessed")
@@ -232,26 +231,25 @@ def written(
         lines.append(
             f"status = {as_toml(STATUS)}  # `failed` there: no outcome will come"
         )
-    others = _OTHER_KEYS.splitlines()
-    for key, value in (("limits", limits), ("scope", scope)):
-        others = [one for one in others if not (value and one.startswith(f"# {key}"))]
-    lines += ["", *others]
-    by_hand = {"decisions": decisions is not None, "contexts": contexts is not None}
-    for table, names in tables.items():
+    has = {"# limits": limits, "# scope": scope}
+    known = tuple(key for key, value in has.items() if value)
+    lines += ["", *(o for o in _OTHER_KEYS.splitlines() if not o.startswith(known))]
+    met_how = "you meet" if scope is None else "you choose while you learn"
+    for table, names, by_hand, what, source in (
+        ("decisions", chosen, decisions is not None, "you choose", None),
+        ("contexts", met, contexts is not None, met_how, listed),
+    ):
         if not names:
             raise InputDataError(
                 f"No column of {file.path} is left for {table}. Write --{table} with "
                 f"columns of {file.header}."
             )
-        met_or_not = "you meet" if scope is None else "you choose while you learn"
-        what = "you choose" if table == "decisions" else met_or_not
-        which = "" if by_hand[table] else " Which these are is guessed."
+        which = "" if by_hand else " Which these are is guessed."
         lines += ["", f"[{table}]  # what {what}.{which}"]
         for name in names:
             variable, why = said[table].get(name), _SAID
             if variable is None:
-                is_met = table == "contexts"
-                guess = _guess(name, file, listed if is_met else None, not is_met)
+                guess = _guess(name, file, source, table == "decisions")
                 variable, why = guess.variable, f"guessed: {guess.why}"
             assert variable is not None
             values: Toml = _values(variable)

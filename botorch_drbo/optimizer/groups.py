@@ -18,6 +18,7 @@ from botorch_drbo.execution.engine import Executor, in_parallel
 from botorch_drbo.execution.processes import Outcome, Raised, Returned
 from botorch_drbo.optimizer.decisions import DecidedBy
 from botorch_drbo.optimizer.optimizer import Optimizer
+from botorch_drbo.optimizer.tables import add_column
 from botorch_drbo.optimizer.translation import Table
 from botorch_drbo.problem.round import RoundRadius
 from botorch_drbo.recommendation.price import GiveUp
@@ -294,11 +295,7 @@ def _recommended(
         criterion=decided.criterion,
         objective=decided.objective,
     )
-    values = {
-        "expected_value": best.expected_value,
-        "worst_case_value": best.worst_case_value,
-    }
     table = best.x.copy()
-    for name, value in values.items():
-        table[name + "_" * (name in table.columns)] = value
+    add_column(table, "expected_value", [best.expected_value])
+    add_column(table, "worst_case_value", [best.worst_case_value])
     return table
