@@ -9,6 +9,7 @@ import uuid
 from abc import abstractmethod
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import closing
 from typing import Generic, Protocol, TypeVar, runtime_checkable
 
 from botorch.exceptions.errors import InputDataError
@@ -67,7 +68,7 @@ class Executor(Protocol):
 class Engine(Generic[Key]):
     """Calls of one function, each under a key, and what came of them.
 
-    Use as ``with Engine(...) as engine``: it cancels what is under way at the end.
+    Use as ``with closing(Engine(...)) as engine``, which cancels what is under way.
     Futures are looked at, again and again, rather than called back: that is what all
     executors have in common.
     """
@@ -179,14 +180,6 @@ class Engine(Generic[Key]):
         if self._processes is not None:
             self._processes.close()
 
-    def __enter__(self) -> Engine[Key]:
-        """Nothing is begun yet."""
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        """End all."""
-        self.close()
-
 
 def _check_executor(executor: object, function: Callable[..., object]) -> None:
     if isinstance(executor, type) or not isinstance(executor, Executor):
@@ -223,7 +216,7 @@ def in_parallel(
     waiting = iter(things.items())
     most = parallel if executor is None else _AHEAD * parallel
     left = len(things)
-    with Engine[Key](function, executor) as engine:
+    with closing(Engine[Key](function, executor)) as engine:
         while left:
             while len(engine.running) < min(most, left):
                 engine.start(*next(waiting))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from typing import TypeAlias
@@ -128,10 +128,12 @@ class Evaluations:
             return
         with (
             shown_progress(self.progress, todo, "evaluations") as advance,
-            Engine[int](
-                translation.function(self.evaluate),
-                self.executor,
-                retries=self.retries,
+            closing(
+                Engine[int](
+                    translation.function(self.evaluate),
+                    self.executor,
+                    retries=self.retries,
+                )
             ) as engine,
         ):
             loop = _Loop(self, run, translation, engine, advance, waiting, todo)
