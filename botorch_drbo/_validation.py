@@ -250,8 +250,10 @@ def check_choice(value: object, name: str, choices: Iterable[str]) -> None:
     """Raise unless ``value`` is one of the choices."""
     known = list(choices)
     if value not in known:
-        near = did_you_mean(value, known) if isinstance(value, str) else ""
-        raise InputDataError(f"`{name}` must be one of {known}, got {value!r}.{near}")
+        raise InputDataError(
+            f"`{name}` must be one of {known}, got {value!r}."
+            f"{did_you_mean(value, known)}"
+        )
 
 
 def check_flag(value: object, name: str) -> None:
@@ -304,9 +306,10 @@ def counted(number: float, noun: str) -> str:
     return f"{number:g} {noun}" if number == 1 else f"{shown(number)} {noun}s"
 
 
-def did_you_mean(name: str, choices: Iterable[str]) -> str:
+def did_you_mean(name: object, choices: Iterable[object]) -> str:
     """A sentence with the choice that is nearest to a misspelt name, if one is near."""
-    near = get_close_matches(name, list(choices), n=1)
+    names = [str(choice) for choice in choices]
+    near = get_close_matches(name, names, n=1) if isinstance(name, str) else []
     return f" Did you mean `{near[0]}`?" if near else ""
 
 

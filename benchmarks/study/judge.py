@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pandas as pd
 
@@ -18,6 +18,7 @@ from benchmarks.run.storage import Row, runs_of
 Tables = Mapping[str, list[Row]]
 Judge = Callable[[str, int, Mapping[str, pd.DataFrame]], Tables]
 """Case, seed, and the rows of each method -> rows of each table."""
+Block = TypeVar("Block", bound=tuple[str | int, ...])
 
 
 def judged(rows: pd.DataFrame, judge: Judge, workers: int) -> dict[str, list[Row]]:
@@ -78,6 +79,28 @@ def with_the_others(
         for name, new in table.attrs.items()
     }
     return found.reset_index(drop=True)
+
+
+def place(work: Path, part: str, case: str, seed: int) -> Path:
+    """Where a block is kept."""
+    return work / part / f"{case}_{seed}.json"
+
+
+def collected(work: Path, part: str = "*") -> list[dict[str, Any]]:
+    """The rows of all blocks, perhaps of one part only."""
+    rows: list[dict[str, Any]] = []
+    for path in sorted(work.glob(f"{part}/*.json")):
+        rows += json.loads(path.read_text(encoding="utf-8"))
+    return rows
+
+
+def num_failed(todo: Mapping[Block, Callable[[], object]], workers: int) -> int:
+    """Play blocks, say what has become of each, and count those that failed."""
+    failed = 0
+    for key, outcome in in_parallel(todo, workers=workers):
+        failed += isinstance(outcome, BaseException)
+        print(*key, outcome or "", flush=True)
+    return failed
 
 
 def keep(found: object, path: Path) -> None:

@@ -122,7 +122,8 @@ def on_fibres(
     if not moving:
         return contexts[:0]
     fibres = contexts[:, columns].unique(dim=0)  # u x f
-    places = _different(sample[:, moving])  # p x (d_c - f)
+    places = sample[:, moving]
+    places = places[first_equal(places).unique()]  # p x (d_c - f)
     each = min(len(places), max(_LEAST, num // len(fibres)))
     turns = torch.arange(len(fibres) * each, device=places.device) % len(places)
     points = contexts.new_empty(len(turns), contexts.shape[-1])
@@ -131,13 +132,12 @@ def on_fibres(
     return points
 
 
-def _different(rows: Tensor) -> Tensor:
-    """The first of equal rows, in their order."""
+def first_equal(rows: Tensor) -> Tensor:
+    """Of each row the position of the first that equals it."""
     _, kind = rows.unique(dim=0, return_inverse=True)
     order = torch.arange(len(rows), device=rows.device)
     first = order.new_full((len(rows),), len(rows))
-    first = first.scatter_reduce(0, kind, order, "amin")
-    return rows[first[first < len(rows)].sort().values]
+    return first.scatter_reduce(0, kind, order, "amin")[kind]
 
 
 _MAX_CORNER_DIMENSIONS = 6
@@ -164,11 +164,9 @@ def filling(box: Tensor, values: Values, seed: int) -> Tensor:
     unit = (
         sobol(64 * 2 ** min(len(continuous), 3), len(continuous), seed)
         if continuous
-        else None
+        else torch.empty(1, 0)
     )
-    if unit is None:
-        unit = torch.empty(1, 0)
-    elif len(continuous) <= _MAX_CORNER_DIMENSIONS:
+    if 0 < len(continuous) <= _MAX_CORNER_DIMENSIONS:
         corners = torch.tensor(list(product((0.0, 1.0), repeat=len(continuous))))
         unit = torch.cat([unit, corners.to(unit)])
     points = torch.lerp(box[0, continuous], box[1, continuous], unit.to(box))  # m x f
@@ -285,8 +283,7 @@ class WorstCaseProblem:
         ball = self._ball
         if not ball.has_radius:
             return ""
-        name = type(ball).__name__
-        return self.within or f"radius {ball.radius.item():.3g} ({name})"
+        return self.within or f"radius {ball.radius.item():.3g} ({type(ball).__name__})"
 
     def searched(self, space: SearchSpace) -> str:
         """The distributions over which a worst case is searched, in words."""
@@ -520,10 +517,9 @@ class SearchProblem:
         """All contexts of the list, those without reference weight included."""
         if self.outside is None:
             return self.contexts
-        inside = self.contexts
         return ContextSet(
-            torch.cat([inside.points, self.outside]),
-            torch.cat([inside.weights, torch.zeros_like(self.outside[:, 0])]),
+            torch.cat([self.contexts.points, self.outside]),
+            pad(self.contexts.weights, (0, len(self.outside))),
         )
 
 

@@ -23,15 +23,20 @@ from torch import Tensor
 from botorch_drbo._validation import (
     check_positive,
     counted,
-    did_you_mean,
     is_finite_number,
     is_number,
     option,
     shown,
 )
-from botorch_drbo.adversaries.base import Adversary, FittedRound, WorstCaseProblem
+from botorch_drbo.adversaries.base import (
+    Adversary,
+    FittedRound,
+    WorstCaseProblem,
+    first_equal,
+)
 from botorch_drbo.ambiguity import FiniteFamily
 from botorch_drbo.contexts import ContextSet
+from botorch_drbo.problem.round import column_of
 from botorch_drbo.problem.search_space import SearchSpace
 
 AS_SEEN = "as seen"
@@ -91,21 +96,17 @@ class Danger(Adversary):
         worlds = self.worlds(state)
         seen = worlds[0].contexts
         points = torch.cat([world.contexts.points for world in worlds])
-        _, kind = points.unique(dim=0, return_inverse=True)
         # The reference keeps its atoms in their order, repeated ones too; of all other
         # contexts the first of equal ones is listed behind them.
-        n = seen.num_points
-        first = kind.new_full((int(kind.max()) + 1,), len(points))
-        places = torch.arange(len(points), device=points.device)
-        first = first.scatter_reduce(0, kind, places, "amin")
-        new = first[first >= n].sort().values
-        listed = torch.cat([places[:n], new])
-        position = places.new_zeros(len(points))
+        n, first = seen.num_points, first_equal(points)
+        new = first[first >= n].unique()
+        listed = torch.cat([torch.arange(n, device=points.device), new])
+        position = torch.zeros_like(first)
         position[listed] = torch.arange(len(listed), device=points.device)
         rows, start = [], 0
         for world in worlds:
             size = world.contexts.num_points
-            at = position[first[kind[start : start + size]]]
+            at = position[first[start : start + size]]
             weights = world.contexts.weights
             rows.append(weights.new_zeros(len(listed)).index_add(0, at, weights))
             start += size
@@ -198,9 +199,7 @@ class MeanShift(Danger):
             named = isinstance(self.shift, Mapping)
             _warn_of_nothing(self, space, ": all its sizes are 0" if named else _EQUAL)
             return []
-        steps = []
-        for j in moving:
-            steps += [(columns[j], [j], 1.0, up), (columns[j], [j], 1.0, down)]
+        steps = [(columns[j], [j], 1.0, ends) for j in moving for ends in (up, down)]
         if len(moving) > 1:
             name = f"{' and '.join(columns[j] for j in moving)} together"
             size = len(moving) ** -0.5
@@ -246,8 +245,7 @@ class MeanShift(Danger):
             return f"{name} {counted(self.shift, 'deviation')} {way}"
         (j,) = which
         way = "higher" if by[j] > 0 else "lower"
-        size = by[j].abs().item()
-        units = shown(size, 3)
+        units = shown(by[j].abs().item(), 3)
         if j in space.context_logarithms:
             units = f"{math.exp(by[j].item()):.3g} times"
             if isinstance(self.shift, Mapping):
@@ -399,16 +397,6 @@ def _numbers(space: SearchSpace, *, known: bool = False) -> list[int]:
     fixed = () if known else space.known_columns
     held = (*fixed, *space.context_categories)
     return [j for j in range(space.d_c) if j not in held]
-
-
-def column_of(column: object, space: SearchSpace, name: str) -> int:
-    columns = space.context_columns
-    if column not in columns:
-        raise InputDataError(
-            f"{name} names `{column}`, which is not a context. The contexts are "
-            f"{list(columns)}.{did_you_mean(str(column), columns)}"
-        )
-    return columns.index(str(column))
 
 
 def check_named(given: Mapping[str, object], name: str, example: str) -> None:

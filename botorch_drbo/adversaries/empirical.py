@@ -29,8 +29,8 @@ from botorch_drbo.contexts import ContextSet
 from botorch_drbo.problem.round import ColumnRadii, checked
 from botorch_drbo.problem.search_space import SearchSpace
 from botorch_drbo.sampling import sobol
-from botorch_drbo.schedules import Constant, Schedule
-from botorch_drbo.schedules.radii import as_radius, as_size
+from botorch_drbo.schedules import Schedule
+from botorch_drbo.schedules.radii import as_size
 
 
 @final
@@ -110,8 +110,7 @@ class AroundContexts(Adversary):
         """The radius if it is a number: by default that of the set."""
         if self.radius is None:
             return self.ambiguity_set.radius.item()
-        rule = as_radius(self.radius)
-        return rule.value if isinstance(rule, Constant) else None
+        return super().fixed_radius
 
     def diameter(self, space: SearchSpace) -> float | None:
         r"""That of the set, or of a ball with a radius by column."""
@@ -129,7 +128,11 @@ class AroundContexts(Adversary):
         if isinstance(self.radius, Mapping):
             problem = WassersteinBall(radius=self.radius).worst_case_problem(state)
             return replace(problem, box=None) if self.contexts_complete else problem
-        return self.worst_case_problem_of(self._sized_set(self.radius, state), state)
+        if self.radius is None:
+            ball = copy.deepcopy(self.ambiguity_set)
+        else:
+            ball = self.ambiguity_set.with_radius(state.radius(self.radius))
+        return self.worst_case_problem_of(ball, state)
 
     def worst_case_problem_of(
         self, ambiguity_set: AmbiguitySet, state: FittedRound
@@ -141,14 +144,6 @@ class AroundContexts(Adversary):
             state.space,
             contexts_complete=self.contexts_complete,
         )
-
-    def _sized_set(
-        self, radius: Schedule | float | None, state: FittedRound
-    ) -> AmbiguitySet:
-        """The set with the radius of this round."""
-        if radius is None:
-            return copy.deepcopy(self.ambiguity_set)  # one round knows of no other
-        return self.ambiguity_set.with_radius(state.radius(radius))
 
 
 def _takes_columns(ambiguity_set: AmbiguitySet) -> bool:
@@ -191,15 +186,14 @@ class StandardDeviationBox(Adversary):
         unit = sobol(self.num_contexts, space.d_c, state.seed).to(low)
         box = space.snap_contexts(torch.stack([low, high]))
         ends = box.tolist()
-        values = {
-            j: column[
-                bisect_left(column, ends[0][j]) : bisect_right(column, ends[1][j])
-            ]
-            for j, column in space.context_values.items()
-        }
         return WorstCaseProblem(
             contexts=ContextSet(space.snap_contexts(low + unit * (high - low))),
             ball=lambda points: FullSimplex(),
             box=box,
-            values=values,
+            values={
+                j: column[
+                    bisect_left(column, ends[0][j]) : bisect_right(column, ends[1][j])
+                ]
+                for j, column in space.context_values.items()
+            },
         )

@@ -39,11 +39,6 @@ from botorch_drbo.schedules.radii import as_size
 _DENSITY = "it smooths the contexts seen to a density"
 
 
-def _check_size(radius: Schedule | float | None, name: str) -> None:
-    if radius is not None:
-        as_size(radius, name)
-
-
 @final
 @dataclass(frozen=True, kw_only=True, eq=False)
 class KernelDensity(Adversary):
@@ -93,7 +88,9 @@ class KernelDensityBall(Adversary):
     context_order: ClassVar[str | None] = _DENSITY
     radius_unit: ClassVar[str] = "total variation, twice the share of mass that moves"
 
-    radius: Schedule | float | None = option(None, _check_size)
+    radius: Schedule | float | None = option(
+        None, lambda radius, name: radius is None or as_size(radius, name)
+    )
     num_contexts: int = option(1024, check_count)
     num_outside: int = option(1024, check_count)
 
@@ -103,10 +100,12 @@ class KernelDensityBall(Adversary):
 
     def search_problem(self, state: FittedRound) -> SearchProblem:
         r"""The draws and the ball; the Sobol contexts outside."""
+        space = state.space
+        outside = sobol_in_box(self.num_outside, space.context_support, state.seed)
         return SearchProblem(
             contexts=density_estimate(state, self.num_contexts),
             ambiguity_set=self._ball(state),
-            outside=self._outside(state),
+            outside=space.snap_contexts(outside),
         )
 
     def worst_case_problem(self, state: FittedRound) -> WorstCaseProblem:
@@ -119,11 +118,6 @@ class KernelDensityBall(Adversary):
         return density_ball(
             state.radius(schedule if self.radius is None else self.radius)
         )
-
-    def _outside(self, state: FittedRound) -> Tensor:
-        space = state.space
-        outside = sobol_in_box(self.num_outside, space.context_support, state.seed)
-        return space.snap_contexts(outside)
 
 
 def density_ball(radius: float | Tensor) -> TotalVariation:
@@ -147,15 +141,27 @@ def density_estimate(state: FittedRound, num_contexts: int) -> ContextSet:
     return ContextSet(space.snap_contexts(density.points), density.weights)
 
 
-_GRID = "it puts a grid of equal steps over them"
-_UNIT = "the kernel of the model, scaled to one, far apart"
-_DIAMETER = 2.0**0.5  # sqrt(k(c, c) + k(c', c') - 2 k(c, c')) at most
 _CHANCE_CONTEXTS = 100  # as many as the plain ball has
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _KernelBall(Adversary):
+    """A ball of the model's kernel around a grid of contexts."""
+
+    context_order: ClassVar[str | None] = "it puts a grid of equal steps over them"
+    uses_model_kernel: ClassVar[bool] = True
+    radius_unit: ClassVar[str] = "the kernel of the model, scaled to one, far apart"
+
+    radius: Schedule | float = option(MMDRadius(), as_size)
+
+    def diameter(self, space: SearchSpace) -> float:
+        r"""What it would be of a kernel that is zero at a distance."""
+        return 2.0**0.5  # sqrt(k(c, c) + k(c', c') - 2 k(c, c')) at most
 
 
 @final
 @dataclass(frozen=True, kw_only=True, eq=False)
-class MMDBall(Adversary):
+class MMDBall(_KernelBall):
     r"""A ball of maximum mean discrepancy around the contexts seen, on a product grid.
 
     .. math:: \min \{ q^\top s(x, C) :
@@ -177,16 +183,7 @@ class MMDBall(Adversary):
         num_contexts: The size of the grid, rounded up to a power ``d_c``.
     """
 
-    context_order: ClassVar[str | None] = _GRID
-    uses_model_kernel: ClassVar[bool] = True
-    radius_unit: ClassVar[str] = _UNIT
-
-    radius: Schedule | float = option(MMDRadius(), as_size)
     num_contexts: int = option(100, check_count)
-
-    def diameter(self, space: SearchSpace) -> float:
-        r"""What it would be of a kernel that is zero at a distance."""
-        return _DIAMETER
 
     def worst_case_problem(self, state: FittedRound) -> WorstCaseProblem:
         r"""The ball around the grid, with the whole box of contexts in reach."""
@@ -195,7 +192,7 @@ class MMDBall(Adversary):
 
 @final
 @dataclass(frozen=True, kw_only=True, eq=False)
-class MinimaxMMDBall(Adversary):
+class MinimaxMMDBall(_KernelBall):
     r"""``MMDBall``, of which the search takes two lines in place of the worst case.
 
     The search uses :class:`MinimaxApproximation`; a recommendation is judged by the
@@ -211,18 +208,10 @@ class MinimaxMMDBall(Adversary):
             rounding errors, and so would be the slope.
     """
 
-    context_order: ClassVar[str | None] = _GRID
     approximates: ClassVar[bool] = True
-    uses_model_kernel: ClassVar[bool] = True
-    radius_unit: ClassVar[str] = _UNIT
 
-    radius: Schedule | float = option(MMDRadius(), as_size)
     num_contexts: int = option(1024, check_count)
     jitter: float = option(1e-3, check_nonnegative)
-
-    def diameter(self, space: SearchSpace) -> float:
-        r"""What it would be of a kernel that is zero at a distance."""
-        return _DIAMETER
 
     def search_problem(self, state: FittedRound) -> SearchProblem:
         r"""The grid, and two lines in place of the ball with the jitter."""
@@ -316,8 +305,7 @@ def context_kernel(
     covariance = cast(Callable[..., Any], copy.deepcopy(covar_module).double())
 
     def joint(points: Tensor) -> Tensor:
-        fixed = centre.expand(*points.shape[:-1], -1)
-        inputs = torch.cat([fixed, points], dim=-1)
+        inputs = torch.cat([centre.expand(*points.shape[:-1], -1), points], dim=-1)
         if columns is not None:
             inputs = inputs[..., torch.tensor(columns).argsort()]
         # Of an ensemble each model has a kernel of its own: ... x S x n x d.

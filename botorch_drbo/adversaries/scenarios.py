@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias, final
 
@@ -22,10 +22,9 @@ from botorch_drbo.adversaries.dangers import (
     World,
     check_named,
     check_share,
-    column_of,
 )
 from botorch_drbo.contexts import ContextSet
-from botorch_drbo.problem.round import Round
+from botorch_drbo.problem.round import column_of, contexts_within
 from botorch_drbo.problem.search_space import SearchSpace, check_values
 from botorch_drbo.sampling import sobol
 
@@ -261,12 +260,13 @@ class Scenarios(Danger):
             for name, each in self._named()
         ]
 
-    def _named(self) -> Iterator[tuple[str, Elsewhere]]:
+    def _named(self) -> list[tuple[str, Elsewhere]]:
         if isinstance(self.scenarios, Mapping):
-            yield from self.scenarios.items()
-            return
-        for i, each in enumerate(self.scenarios):
-            yield _place(each, f"scenario {i + 1}"), each
+            return [*self.scenarios.items()]
+        return [
+            (_place(each, f"scenario {i}"), each)
+            for i, each in enumerate(self.scenarios, start=1)
+        ]
 
 
 @final
@@ -354,9 +354,7 @@ def _elsewhere(
 ) -> ContextSet:
     """A distribution as the model sees it."""
     if isinstance(given, ContextSet):
-        found = Round(given).within(space).context_set
-        assert found is not None
-        return found
+        return contexts_within(given, space, "context_set")
     points = reference.points.clone()
     for column, value in given.items():
         j, number = _value(column, value, space, name)
@@ -379,7 +377,7 @@ def _check_elsewhere(given: object, name: str, further: str) -> None:
 
 def _check_values_of(given: object, space: SearchSpace, name: str) -> None:
     if isinstance(given, ContextSet):
-        Round(given).within(space)
+        contexts_within(given, space, "context_set")
     elif isinstance(given, Mapping):
         for column, value in given.items():
             _value(column, value, space, name)

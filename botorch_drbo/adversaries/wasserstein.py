@@ -8,7 +8,6 @@ from functools import partial
 from typing import ClassVar, final
 
 import torch
-from torch import Tensor
 
 from botorch_drbo._validation import check_count, option
 from botorch_drbo.adversaries.base import (
@@ -121,12 +120,11 @@ class WassersteinBall(Adversary):
         # none needs a row of the cost.
         sources = int(contexts.weights.nonzero().max()) + 1
 
-        def ball(points: Tensor) -> Wasserstein:
-            return Wasserstein(radius, metric.distances(points[:sources], points))
-
         return WorstCaseProblem(
             contexts=contexts,
-            ball=ball,
+            ball=lambda points: Wasserstein(
+                radius, metric.distances(points[:sources], points)
+            ),
             between=metric.distances,
             box=space.context_support,
             values=space.context_values,

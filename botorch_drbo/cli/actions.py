@@ -6,7 +6,8 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -34,12 +35,17 @@ from botorch_drbo.cli.init import as_script, written
 from botorch_drbo.cli.options import EXAMPLES, NAME, Options, PlateOptions
 from botorch_drbo.cli.problem import Problem, beside, check_column, read_problem
 from botorch_drbo.cli.terminal import answer, say, show
-from botorch_drbo.execution.engine import Executor, in_parallel
-from botorch_drbo.execution.processes import Outcome, Raised
+from botorch_drbo.execution.engine import Executor
+from botorch_drbo.execution.processes import Returned
 from botorch_drbo.optimizer import NamedOptimizer
 from botorch_drbo.optimizer.comparison import METHODS
 from botorch_drbo.optimizer.evaluations import shown_progress
-from botorch_drbo.optimizer.groups import check_group, check_outcomes, reason
+from botorch_drbo.optimizer.groups import (
+    check_group,
+    check_outcomes,
+    each_group,
+    reasons,
+)
 from botorch_drbo.posterior.mixture import posterior_of_expectation
 from botorch_drbo.recommendation.promise import LEVEL, shown
 from botorch_drbo.recommendation.recommendation import interval_words
@@ -62,56 +68,15 @@ def check_workers(group: str | None, workers: int | None, dask: str | None) -> N
         )
 
 
-@dataclass(frozen=True)
-class Suggested:
-    """What was found for the groups of a file."""
-
-    # The new rows, group by group, in words.
-    rows: list[dict[str, str]]
-    # The groups without, and why.
-    failures: Mapping[str, str]
-    # The name of the column.
-    group: str
-    # The variables.
-    space: Space
-
-    def write(self, file: CsvFile | None, *, as_json: bool) -> None:
-        """Append the rows to a file, if there is one, and say all of it."""
-        if file is not None:
-            file.append(self.rows)
-        appended_to = None if file is None else str(file.path)
-        suggested = [
-            {self.group: row[self.group], **_values(row, self.space)}
-            for row in self.rows
-        ]
-        document = {
-            "suggested": suggested,
-            "failures": self.failures,
-            "appended_to": appended_to,
-        }
-
-        def tell() -> None:
-            title = "Suggested" if appended_to is None else f"Appended to {appended_to}"
-            if self.rows:
-                show(self.rows, title)
-
-        answer(document, as_json=as_json, text=tell)
-        if self.failures:
-            say(f"No decision for {len(self.failures)} groups:", "red", error=True)
-            for name, why in self.failures.items():
-                say(f"{name}: {why}", error=True)
-            raise typer.Exit(_FAILED)
-
-
-def suggested_by_group(
+def _rows_by_group(
     problem: Problem,
     group: str,
     q: int,
-    this_round: Mapping[str, Any],
+    given: Mapping[str, Any],
     workers: int | None,
     dask: str | None,
-) -> Suggested:
-    """The next decisions of each group of a file."""
+) -> tuple[list[dict[str, str]], dict[str, str]]:
+    """The new rows of each group of a file, and why a group has none."""
     file, space = problem.file, problem.space
     check_column(group, file)
     measured = (space.outcome, problem.description.status, *problem.limits)
@@ -128,30 +93,26 @@ def suggested_by_group(
     if not lines:
         raise InputDataError(f"{file.path} has no rows, so there are no groups.")
     empty = replace(problem, file=replace(file, lines=[], content=b""))
-    work = _Work(empty, q, this_round, one_thread=(workers or 1) > 1)
-    outcomes: dict[str, Outcome] = {}
     with ExitStack() as stack:
         executor, parallel = None, workers or 1
         if dask is not None:
             executor, parallel = _client(dask, stack)
-        progress = stack.enter_context(
+        advance = stack.enter_context(
             shown_progress(sys.stderr.isatty(), len(lines), "groups")
         )
-        for name, outcome in in_parallel(
-            work, lines, parallel=parallel, executor=executor
-        ):
-            outcomes[name] = outcome
-            progress.advance(failed=isinstance(outcome, Raised))
+        outcomes = each_group(
+            partial(_rows_of_group, empty, q, given),
+            lines,
+            parallel=parallel,
+            executor=executor,
+            done=lambda name, failed: advance(failed),
+        )
     rows: list[dict[str, str]] = []
-    failures: dict[str, str] = {}
-    for name in lines:
-        outcome = outcomes[name]
-        if isinstance(outcome, Raised):
-            failures[name] = reason(outcome)
-        else:
+    for name, outcome in outcomes.items():
+        if isinstance(outcome, Returned):
             found: Any = outcome.value
             rows += [{group: name, **row} for row in found]
-    return Suggested(rows, failures, group, space)
+    return rows, reasons(outcomes)
 
 
 def _client(address: str, stack: ExitStack) -> tuple[Executor, int]:
@@ -171,28 +132,17 @@ def _client(address: str, stack: ExitStack) -> tuple[Executor, int]:
     return client, max(1, sum(threads.values()))
 
 
-@dataclass(frozen=True)
-class _Work:
-    """What is done with the rows of a group, in whichever process."""
-
-    # The problem without a row.
-    problem: Problem
-    # How many decisions are asked.
-    q: int
-    # What is known of the round.
-    this_round: Mapping[str, Any]
-    # Whether it shares the machine with others like it.
-    one_thread: bool
-
-    def __call__(self, lines: Sequence[tuple[int, list[str]]]) -> list[dict[str, str]]:
-        """The new rows."""
-        if self.one_thread:
-            torch.set_num_threads(1)
-        file = replace(self.problem.file, lines=list(lines))
-        problem = replace(self.problem, file=file)
-        opt = problem.optimizer()
-        check_outcomes(opt, len(lines))
-        return _new_rows(problem, opt, self.q, self.this_round)
+def _rows_of_group(
+    problem: Problem,
+    q: int,
+    given: Mapping[str, Any],
+    lines: Sequence[tuple[int, list[str]]],
+) -> list[dict[str, str]]:
+    """The new rows of a group with these lines, in whichever process."""
+    problem = replace(problem, file=replace(problem.file, lines=list(lines)))
+    opt = problem.optimizer()
+    check_outcomes(opt, len(lines))
+    return _new_rows(problem, opt, q, given)
 
 
 def _new_rows(
@@ -273,8 +223,7 @@ def init(
     )
     path.write_text(text, encoding="utf-8")
     if python:
-        script = as_script(read_problem(path, file), file)
-        new[1].write_text(script, encoding="utf-8")
+        new[1].write_text(as_script(read_problem(path, file), file), encoding="utf-8")
 
     def tell() -> None:
         say(text.rstrip("\n"))
@@ -298,22 +247,37 @@ def suggest(
     """Append decisions to the file."""
     data = options.data
     check_workers(group, workers, dask)
+    failures: dict[str, str] = {}
     with nullcontext() if dry_run else CsvFile.locked(data, _waiting):
         problem = _problem(options)
         given = {**problem.this_round(forecast, known), **problem.plate(plate)}
-        if group is not None:
-            found = suggested_by_group(problem, group, q, given, workers, dask)
-            found.write(None if dry_run else problem.file, as_json=options.json)
-            return
-        rows = _new_rows(problem, problem.optimizer(), q, given)
+        if group is None:
+            rows = _new_rows(problem, problem.optimizer(), q, given)
+        else:
+            rows, failures = _rows_by_group(problem, group, q, given, workers, dask)
         if not dry_run:
             problem.file.append(rows)
-    suggested = [_values(row, problem.space) for row in rows]
     answer(
-        {"suggested": suggested, "appended_to": None if dry_run else str(data)},
+        {
+            "suggested": [
+                {k: row[k] for k in row if k == group} | _values(row, problem.space)
+                for row in rows
+            ],
+            **({} if group is None else {"failures": failures}),
+            "appended_to": None if dry_run else str(data),
+        },
         as_json=options.json,
-        text=lambda: show(rows, "Suggested" if dry_run else f"Appended to {data}"),
+        text=lambda: (
+            show(rows, "Suggested" if dry_run else f"Appended to {data}")
+            if rows
+            else None
+        ),
     )
+    if failures:
+        say(f"No decision for {len(failures)} groups:", "red", error=True)
+        for name, why in failures.items():
+            say(f"{name}: {why}", error=True)
+        raise typer.Exit(_FAILED)
 
 
 def recommend(
@@ -346,8 +310,7 @@ def recommend(
 def check(options: Options, forecast: Path | None) -> None:
     """Show how well the model predicts."""
     problem, opt = _with_outcomes(options)
-    asked = problem.this_round(forecast)
-    found = opt.check(context_set=asked["context_set"])
+    found = opt.check(context_set=problem.this_round(forecast)["context_set"])
     found = found.by_lines(problem.lines)
     answer(of_check(found), as_json=options.json, text=lambda: say(str(found)))
 

@@ -64,12 +64,13 @@ def of_recommendation(
         }
     return {
         "decision": dict(as_values(words_of(best.x, file, space), space.decisions)),
-        "decision_before_rounding": _rows(best.x)[0],
+        "decision_before_rounding": best.x.to_dict("records")[0],
         "outcome": best.outcome,
         "expected": best.expected_value,
-        "expected_interval": _pair(best.expected_interval),
+        "expected_interval": best.expected_interval and list(best.expected_interval),
         "worst_case": best.worst_case_value,
-        "worst_case_interval": _pair(best.worst_case_interval),
+        "worst_case_interval": best.worst_case_interval
+        and list(best.worst_case_interval),
         "decided_for": best.decided_for or None,
         "share": best.objective if best.decided_for.startswith("share") else None,
         "level": best.level,
@@ -79,7 +80,7 @@ def of_recommendation(
         "feasibility": best.feasibility,
         "feasible": best.feasible,
         "answer_holds": holds,
-        "contexts": list(_rows(best.contexts)),
+        "contexts": best.contexts.to_dict("records"),
         "beyond_contexts_seen": best.beyond,
         "contexts_moved": {m.column: m.share for m in best.moved},
     }
@@ -130,7 +131,7 @@ def with_decisions_in_digits(
 
 def of_comparison(found: Comparison, space: Space) -> dict[str, Json]:
     """A comparison as JSON; its decisions are in digits already."""
-    rows = _rows(found.table)
+    rows = found.table.to_dict("records")
     for row in rows:
         words = {name: str(row[name]) for name in space.decisions}
         row.update(as_values(words, space.decisions))
@@ -141,16 +142,6 @@ def of_comparison(found: Comparison, space: Space) -> dict[str, Json]:
         "rows": list(rows),
         "advice": found.advice,
     }
-
-
-def _rows(table: pd.DataFrame) -> list[dict[str, Json]]:
-    names = [str(name) for name in table.columns]
-    columns = [table[name].tolist() for name in names]
-    return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
-
-
-def _pair(interval: Sequence[float] | None) -> list[Json] | None:
-    return None if interval is None else list(interval)
 
 
 def check_format(path: Path) -> None:

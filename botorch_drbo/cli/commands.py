@@ -222,8 +222,7 @@ def in_shell(message: str) -> str:
         r"`recommend --algorithm erbo --objective '\1'`",
         message,
     )
-    longest = sorted(_IN_SHELL, key=len, reverse=True)
-    words = "|".join(map(re.escape, longest))
+    words = "|".join(map(re.escape, sorted(_IN_SHELL, key=len, reverse=True)))
     return re.sub(
         rf"(?<!column )`({words})(?:=([^`]+))?`",
         lambda found: f"`{' '.join(filter(None, (_IN_SHELL[found[1]], found[2])))}`",

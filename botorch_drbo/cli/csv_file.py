@@ -98,16 +98,15 @@ class CsvFile:
                     "level one row."
                 )
             found[level] = {}
-            for other in self.header:
+            for other in (name for name in self.header if name != key):
                 number = as_number(word := self.column(other)[line])
-                if other != key and number is None:
+                if number is None:
                     raise InputDataError(
                         f"{self.path}, line {line}, column `{other}`: must be a "
                         f"number, got {word!r}. Write texts as columns of 0 and 1, "
                         "and leave out a column that is not known of every level."
                     )
-                if other != key and number is not None:
-                    found[level][other] = number
+                found[level][other] = number
         return found
 
     def frame(
@@ -168,9 +167,9 @@ class CsvFile:
         """Add rows at the end; columns without a value stay empty."""
         end = b"\r\n" if b"\r\n" in self.content else b"\n"
         text = io.StringIO(newline="")
-        writer = csv.writer(text, lineterminator=end.decode())
-        for row in rows:
-            writer.writerow([row.get(name, "") for name in self.header])
+        csv.DictWriter(
+            text, self.header, extrasaction="ignore", lineterminator=end.decode()
+        ).writerows(rows)
         ended = self.content.endswith((b"\n", b"\r"))
         with self.path.open("r+b") as file:
             if file.read() != self.content:
@@ -279,13 +278,11 @@ def in_digits(
     names = list(space.decisions)
     taken = _points(pending, space)
     ahead = _points(x, space)
+    cells = {name: [*filter(None, file.column(name).values())] for name in names}
     written: list[dict[str, str]] = []
     for row in x.to_dict("records"):
         ahead = ahead[1:]
-        options = [
-            _options(row[name], space.decisions[name], _cells(file, name))
-            for name in names
-        ]
+        options = [_options(row[n], space.decisions[n], cells[n]) for n in names]
         if sum(len(words) > 1 for words in options) > _MOST_ROUNDED:
             options = [words[:1] for words in options]
         exact = tuple(_exact(row[name]) for name in names)
@@ -358,10 +355,6 @@ def _options(value: object, variable: Variable, cells: Sequence[str]) -> list[st
     words = [f"{n:f}" for n in (near, near + unit.copy_sign(Decimal(value) - near))]
     inside = [word for word in words if lower <= float(word) <= upper]
     return inside or [_exact(value)]
-
-
-def _cells(file: CsvFile, name: str) -> list[str]:
-    return [word for word in file.column(name).values() if word]
 
 
 def _decimals(cells: Sequence[str]) -> int:

@@ -106,11 +106,6 @@ def guess_outcome(file: CsvFile) -> str | None:
     return None
 
 
-def guess_minimize(outcome: str) -> bool:
-    """Whether low outcomes are good, by the name."""
-    return not _parts(outcome).isdisjoint(_LOW_IS_GOOD)
-
-
 def guess_contexts(names: list[str], file: CsvFile, outcome: str) -> list[str]:
     """The columns that are met: empty where the outcome is out, or called like it."""
     # A row with a status has failed, or was withdrawn: its context may have been met.
@@ -202,8 +197,10 @@ def written(
         if name and name not in {*taken, *limited, STATUS}:
             guess = guess_variable(file.column(name), chosen=contexts is not None)
             if guess.variable is not None and not is_known(name, file, outcome):
-                why = "empty in rows with an outcome, so perhaps measured; see `limits`"
-                guess = Guess(None, why)
+                guess = Guess(
+                    None,
+                    "empty in rows with an outcome, so perhaps measured; see `limits`",
+                )
             guesses[name] = guess
     usable = [name for name, guess in guesses.items() if guess.variable is not None]
     met = list(said["contexts"])
@@ -215,15 +212,14 @@ def written(
     chosen = list(said["decisions"])
     if decisions is None:
         chosen = [name for name in usable if name not in met]
-    tables = {"decisions": chosen, "contexts": met}
-    low_is_good = guess_minimize(outcome) if minimize is None else minimize
+    guessed = not _parts(outcome).isdisjoint(_LOW_IS_GOOD)
     lines = [
         as_comment(f"The columns of {file.path.name}, as `botorch-drbo init` guessed")
         + " them.",
         "# Correct the guesses, above all the bounds: decisions and worst cases stay",
         "# inside them.",
         f"outcome = {as_toml(outcome)}{'' if said_outcome else '  # guessed'}",
-        f"minimize = {as_toml(low_is_good)}"
+        f"minimize = {as_toml(guessed if minimize is None else minimize)}"
         + ("" if minimize is not None else "  # guessed; true if low ones are good"),
     ]
     if limits:
@@ -235,30 +231,31 @@ def written(
         lines.append(
             f"status = {as_toml(STATUS)}  # `failed` there: no outcome will come"
         )
-    others = _OTHER_KEYS.splitlines()
-    for key, value in (("limits", limits), ("scope", scope)):
-        others = [one for one in others if not (value and one.startswith(f"# {key}"))]
-    lines += ["", *others]
-    by_hand = {"decisions": decisions is not None, "contexts": contexts is not None}
-    for table, names in tables.items():
+    has = {"# limits": limits, "# scope": scope}
+    known = tuple(key for key, value in has.items() if value)
+    lines += ["", *(o for o in _OTHER_KEYS.splitlines() if not o.startswith(known))]
+    met_how = "you meet" if scope is None else "you choose while you learn"
+    for table, names, by_hand, what, source in (
+        ("decisions", chosen, decisions is not None, "you choose", None),
+        ("contexts", met, contexts is not None, met_how, listed),
+    ):
         if not names:
             raise InputDataError(
                 f"No column of {file.path} is left for {table}. Write --{table} with "
                 f"columns of {file.header}."
             )
-        met_or_not = "you meet" if scope is None else "you choose while you learn"
-        what = "you choose" if table == "decisions" else met_or_not
-        which = "" if by_hand[table] else " Which these are is guessed."
+        which = "" if by_hand else " Which these are is guessed."
         lines += ["", f"[{table}]  # what {what}.{which}"]
         for name in names:
             variable, why = said[table].get(name), _SAID
             if variable is None:
-                is_met = table == "contexts"
-                guess = _guess(name, file, listed if is_met else None, not is_met)
+                guess = _guess(name, file, source, table == "decisions")
                 variable, why = guess.variable, f"guessed: {guess.why}"
             assert variable is not None
-            value = as_toml(_toml(variable))
-            lines.append(f"{as_key(name)} = {value}  {as_comment(why)}")
+            values: Toml = _values(variable)
+            if not isinstance(variable, Continuous):
+                values = {type(variable).__name__: values}
+            lines.append(f"{as_key(name)} = {as_toml(values)}  {as_comment(why)}")
     if words := _moved(file, chosen, met, outcome):
         lines += map(as_comment, textwrap.wrap(words, 76))
     alone = [
@@ -267,8 +264,9 @@ def written(
         if name and name not in {outcome, STATUS, *limited, *chosen, *met}
     ]
     if alone:
+        why = {name: g.why for name, g in guesses.items() if g.variable is None}
         lines += ["", "# Left alone:"]
-        lines += [as_comment(f"{name}: {_why(guesses, name)}") for name in alone]
+        lines += [as_comment(f"{n}: {why.get(n, 'not named')}") for n in alone]
     return "\n".join(line.rstrip() for line in lines) + "\n"
 
 
@@ -309,10 +307,19 @@ def _in_lines(variables: Mapping[str, Variable]) -> str:
 
 def _as_python(variable: Variable) -> str:
     kind = "" if isinstance(variable, Continuous) else type(variable).__name__
-    if isinstance(variable, Ordinal | Category):
-        return f"{kind}({list(variable.choices)!r})"
+    values = _values(variable)
+    listed = isinstance(variable, Ordinal | Category)
+    return f"{kind}({values!r})" if listed else f"{kind}{tuple(values)!r}"
+
+
+def _values(variable: Variable) -> list[Toml]:
+    """The names, numbers or bounds that a variable is made of."""
+    if isinstance(variable, Category):
+        return list(variable.choices)
+    if isinstance(variable, Ordinal):
+        return [_short(choice) for choice in variable.choices]
     assert isinstance(variable, Continuous | Integer | Log)
-    return f"{kind}{(_short(variable.lower), _short(variable.upper))!r}"
+    return [_short(variable.lower), _short(variable.upper)]
 
 
 def _moved(
@@ -418,23 +425,5 @@ def _ask_scope(met: Sequence[str]) -> str | None:
     return None if word.strip() == "no" else word.strip()
 
 
-def _toml(variable: Variable) -> Toml:
-    if isinstance(variable, Continuous):
-        return [_short(variable.lower), _short(variable.upper)]
-    if isinstance(variable, Integer):
-        return {"Integer": [variable.lower, variable.upper]}
-    if isinstance(variable, Log):
-        return {"Log": [_short(variable.lower), _short(variable.upper)]}
-    if isinstance(variable, Ordinal):
-        return {"Ordinal": [_short(choice) for choice in variable.choices]}
-    assert isinstance(variable, Category)
-    return {"Category": list(variable.choices)}
-
-
 def _short(number: float) -> int | float:
     return int(number) if float(number).is_integer() else float(number)
-
-
-def _why(guesses: dict[str, Guess], name: str) -> str:
-    guess = guesses.get(name)
-    return guess.why if guess is not None and guess.variable is None else "not named"

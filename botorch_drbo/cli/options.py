@@ -103,15 +103,6 @@ Limits = Annotated[
     ),
 ]
 
-Constraints = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--constraint",
-        help="A constraint on decisions, such as 'price + 2*stock <= 100' or "
-        "'sand + lime = 1'. May be repeated.",
-    ),
-]
-
 Json = Annotated[
     bool,
     typer.Option("--json", help="Print one JSON document on stdout, nothing else."),
@@ -133,36 +124,6 @@ Scope = Annotated[
         help="The contexts that the decision must serve, in place of those seen so "
         f"far: a CSV file, perhaps with a column `{WEIGHT}`, or `uniform` for every "
         "combination of their levels.",
-    ),
-]
-
-Radius = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--radius",
-        help="How far the contexts may shift: NAME=SIZE for each, in "
-        "its unit (for a category, the share that may change); or one number in "
-        "widths of the bounds, `spread` or `sd`.",
-    ),
-]
-
-Against = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--against",
-        help="What to decide against: temp=3 (up or down by 3), temp=-3:0 (one way), "
-        "rain=60% of a category as weather:rain=60%, mean=1 (all columns, in "
-        "deviations), spread=2, box=10% (a tenth from anywhere), FORECASTS.csv, or "
-        "`ball` (any pattern within one deviation). Several are joined.",
-    ),
-]
-
-GiveUp = Annotated[
-    str | None,
-    typer.Option(
-        "--give-up",
-        help="What a better worst case may cost: 10% of what there is to gain, an "
-        "amount of the outcome such as 20, or `all`.",
     ),
 ]
 
@@ -300,7 +261,14 @@ class Options:
             f"the recipe, or {DEFAULT_SURROGATE}.",
         ),
     ] = None
-    constraint: Constraints = None
+    constraint: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--constraint",
+            help="A constraint on decisions, such as 'price + 2*stock <= 100' or "
+            "'sand + lime = 1'. May be repeated.",
+        ),
+    ] = None
     limit: Limits = None
     feasibility: Annotated[
         float | None,
@@ -318,9 +286,33 @@ class Options:
         ),
     ] = None
     scope: Scope = None
-    radius: Radius = None
-    against: Against = None
-    give_up: GiveUp = None
+    radius: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--radius",
+            help="How far the contexts may shift: NAME=SIZE for each, in "
+            "its unit (for a category, the share that may change); or one number in "
+            "widths of the bounds, `spread` or `sd`.",
+        ),
+    ] = None
+    against: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--against",
+            help="What to decide against: temp=3 (up or down by 3), temp=-3:0 (one "
+            "way), rain=60% of a category as weather:rain=60%, mean=1 (all columns, in "
+            "deviations), spread=2, box=10% (a tenth from anywhere), FORECASTS.csv, or "
+            "`ball` (any pattern within one deviation). Several are joined.",
+        ),
+    ] = None
+    give_up: Annotated[
+        str | None,
+        typer.Option(
+            "--give-up",
+            help="What a better worst case may cost: 10% of what there is to gain, an "
+            "amount of the outcome such as 20, or `all`.",
+        ),
+    ] = None
     no_insurance: Annotated[
         bool,
         typer.Option(

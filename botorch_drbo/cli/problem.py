@@ -9,7 +9,6 @@ import tomllib
 import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -116,10 +115,9 @@ def described_by_words(
 def check_column(name: str, file: CsvFile) -> None:
     """Refuse a column that a file does not have."""
     if not name or name not in file.header:
-        near = get_close_matches(name, file.header, n=1)
         raise InputDataError(
             f"{file.path} has no column `{name}`. It has {file.header}."
-            + (f" Did you mean `{near[0]}`?" if near else "")
+            f"{did_you_mean(name, file.header)}"
         )
 
 

@@ -260,8 +260,7 @@ def information_gain(covariance: Tensor, noise_variance: float | Tensor) -> Tens
             "`covariance` must be symmetric without negative eigenvalues: it is no "
             "covariance matrix. Pass the kernel at one list of inputs, `k(Z, Z)`."
         )
-    gain = root.diagonal(dim1=-2, dim2=-1).log().sum(-1)
-    return gain.to(covariance)
+    return root.diagonal(dim1=-2, dim2=-1).log().sum(-1).to(covariance)
 
 
 def model_information_gain(model: SingleTaskGP) -> Tensor:

@@ -58,8 +58,7 @@ def _quantile_samples(
     # In float64, see `sobol_inside`; torch promotes float32 laws.
     base = sobol_inside(num, probe.shape[1], seed).to(probe.device)
     if isinstance(law, MultivariateNormal):
-        factor = law.scale_tril.double()
-        return law.loc.double() + torch.special.ndtri(base) @ factor.mT
+        return law.loc.double() + torch.special.ndtri(base) @ law.scale_tril.double().mT
     if law.event_shape:
         return None
     try:
@@ -167,8 +166,7 @@ def kernel_density_samples(
     if weights is None:
         kernel = (base[:, 0] * t).long()  # n
     else:
-        cumulative = weights.double().cumsum(0)
-        kernel = torch.searchsorted(cumulative, base[:, 0].contiguous())
+        kernel = torch.searchsorted(weights.double().cumsum(0), base[:, 0].contiguous())
     kernel = kernel.clamp_max(t - 1)
     return centres[kernel] + scale * torch.special.ndtri(base[:, 1:])  # n x d_c
 
@@ -189,8 +187,7 @@ def silverman_bandwidth(
     if bounds is not None:
         return torch.maximum(scale, BANDWIDTH_FLOOR * (bounds[1] - bounds[0]).to(scale))
     # Equal values can leave a spread of rounding size: compare with theirs.
-    largest = observed.abs().amax(0)
-    flat = (spread <= 1e-12 * largest).nonzero().flatten().tolist()
+    flat = (spread <= 1e-12 * observed.abs().amax(0)).nonzero().flatten().tolist()
     if flat:
         raise InputDataError(
             f"`observed` ({t} rows) has no spread in columns {flat}, so there is no "

@@ -6,8 +6,10 @@ import asyncio
 import pickle
 import time
 import uuid
+from abc import abstractmethod
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import closing
 from typing import Generic, Protocol, TypeVar, runtime_checkable
 
 from botorch.exceptions.errors import InputDataError
@@ -36,37 +38,37 @@ class NoAnswerError(InputDataError):
 class Future(Protocol):
     """A call under way."""
 
+    @abstractmethod
     def done(self) -> bool:
         """Whether it is over."""
-        ...
 
+    @abstractmethod
     def result(self) -> object:
         """What it returned; raises if its worker died."""
-        ...
 
 
 @runtime_checkable
 class _Cancellable(Protocol):
     """A future that can be cancelled."""
 
+    @abstractmethod
     def cancel(self) -> object:
         """Give the call up."""
-        ...
 
 
 @runtime_checkable
 class Executor(Protocol):
     """What makes calls elsewhere: of ``concurrent.futures``, dask, or another."""
 
+    @abstractmethod
     def submit(self, fn: Callable[..., object], /, *args: object) -> Future:
         """Begin a call."""
-        ...
 
 
 class Engine(Generic[Key]):
     """Calls of one function, each under a key, and what came of them.
 
-    Use as ``with Engine(...) as engine``: it cancels what is under way at the end.
+    Use as ``with closing(Engine(...)) as engine``, which cancels what is under way.
     Futures are looked at, again and again, rather than called back: that is what all
     executors have in common.
     """
@@ -89,11 +91,6 @@ class Engine(Generic[Key]):
         self._executor, self._function = executor, function
         if executor is not None:
             _check_executor(executor, function)
-
-    @property
-    def num_running(self) -> int:
-        """How many calls are under way."""
-        return len(self._calls)
 
     @property
     def running(self) -> list[Key]:
@@ -183,14 +180,6 @@ class Engine(Generic[Key]):
         if self._processes is not None:
             self._processes.close()
 
-    def __enter__(self) -> Engine[Key]:
-        """Nothing is begun yet."""
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        """End all."""
-        self.close()
-
 
 def _check_executor(executor: object, function: Callable[..., object]) -> None:
     if isinstance(executor, type) or not isinstance(executor, Executor):
@@ -227,9 +216,9 @@ def in_parallel(
     waiting = iter(things.items())
     most = parallel if executor is None else _AHEAD * parallel
     left = len(things)
-    with Engine[Key](function, executor) as engine:
+    with closing(Engine[Key](function, executor)) as engine:
         while left:
-            while engine.num_running < min(most, left):
+            while len(engine.running) < min(most, left):
                 engine.start(*next(waiting))
             engine.wait()
             for key in list(engine.ready):

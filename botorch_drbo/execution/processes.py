@@ -152,10 +152,6 @@ class _Worker:
             else f"The function cannot be loaded in a worker process: {found}"
         )
 
-    def cancel(self) -> None:
-        """End the process with its call."""
-        self.end()
-
     def end(self) -> None:
         """Kill the process and what it has started."""
         if self._connection.closed:
@@ -165,6 +161,8 @@ class _Worker:
             self._process.kill()
         self._process.join()
         self._connection.close()
+
+    cancel = end  # the process ends with its call
 
 
 def _kill_group(leader: int | None) -> None:

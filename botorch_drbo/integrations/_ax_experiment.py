@@ -348,8 +348,7 @@ class RobustGenerationNode(ExternalGenerationNode):
         self, *, fixed_features: ObservationFeatures | None = None, **arguments: Any
     ) -> GeneratorRun | None:
         """Ax's call for a trial; parameters that are fixed are known contexts."""
-        known = {} if fixed_features is None else dict(fixed_features.parameters)
-        self._known = known
+        self._known = {} if fixed_features is None else dict(fixed_features.parameters)
         return super().gen(fixed_features=fixed_features, **arguments)
 
     def update_generator_state(self, experiment: Experiment, data: Data) -> None:

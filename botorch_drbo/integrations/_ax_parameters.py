@@ -20,7 +20,13 @@ from ax.core.types import TParameterization, TParamValue
 from botorch.exceptions.errors import InputDataError, UnsupportedError
 
 from botorch_drbo._validation import did_you_mean
-from botorch_drbo.integrations._host import Logarithmic, OutsideRule, as_plain, encode
+from botorch_drbo.integrations._host import (
+    Logarithmic,
+    OutsideRule,
+    as_plain,
+    encode,
+    own_name,
+)
 from botorch_drbo.space import (
     Category,
     Continuous,
@@ -90,8 +96,7 @@ class Translation:
         self, values: Mapping[str, Any], owner: str, rule: OutsideRule
     ) -> list[float] | None:
         """Ax's values as recipes see them, ``d_x``; None if it is no such decision."""
-        named = self.named(values)
-        x = encode(named, self.space.decisions, owner, rule.of_decisions)
+        x = encode(self.named(values), self.space.decisions, owner, rule.of_decisions)
         return None if x.isnan().any() else x.tolist()
 
     def contexts(
@@ -103,14 +108,10 @@ class Translation:
 
     def named(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """Ax's values as those of the space: choices are known by their names."""
-        return {name: self._named(name, value) for name, value in values.items()}
-
-    def _named(self, name: str, value: Any) -> Any:
-        value = as_plain(value)
-        for own, choice in self.choices.get(name, {}).items():
-            if choice == value:  # also 1 for True, 16.0 for 16
-                return own
-        return value
+        return {
+            name: own_name(as_plain(value), self.choices.get(name, {}))
+            for name, value in values.items()
+        }
 
     def as_kept(
         self, context: Mapping[str, Any], owner: str, rule: OutsideRule

@@ -186,9 +186,17 @@ class Reader:
                 y = self._outcome(value, owner, decision, context, remedy)
             except InputDataError as error:
                 self.rule.refuse_or_warn(error, FAILED)
-        usable = not (x.isnan().any() or c.isnan().any())
-        pending = pending and not x.isnan().any()
-        return _trial_of(number, x, c, y if usable else None, pending=pending)
+        usable, seen = not x.isnan().any(), not c.isnan().any()
+        y = y if usable and seen else None
+        pending = pending and usable
+        return Trial(
+            number=number,
+            x=x,
+            c=c if seen else None,
+            y=y,
+            status="pending" if pending else "failed" if y is None else "complete",
+            known_context=None if seen else known(c),
+        )
 
     def _outcome(
         self,
@@ -212,21 +220,6 @@ FAILED = (
     "As long as this stands the trial counts as failed. With `outside='raise'` it is "
     "an error."
 )
-
-
-def _trial_of(
-    number: int, x: Tensor, c: Tensor, y: float | None, *, pending: bool
-) -> Trial:
-    """A trial of a host; NaN in ``x`` and ``c`` is unknown."""
-    seen = not c.isnan().any()
-    return Trial(
-        number=number,
-        x=x,
-        c=c if seen else None,
-        y=y,
-        status="pending" if pending else "failed" if y is None else "complete",
-        known_context=None if seen else known(c),
-    )
 
 
 def known(context: Tensor) -> Tensor | None:
@@ -289,8 +282,7 @@ def _end_of_range(value: object, variable: Variable) -> float | None:
     if isinstance(value, bool) or not math.isfinite(number):
         return None
     low, high = variable.bounds
-    ends = torch.tensor([low, high], dtype=torch.double)
-    lower, upper = variable.decode(ends)
+    lower, upper = variable.decode(torch.tensor([low, high], dtype=torch.double))
     return low if number < lower else high if number > upper else None
 
 
@@ -304,6 +296,14 @@ def outcome(value: object, what: str) -> float:
 def as_plain(value: Any) -> Any:
     """A number of NumPy or torch as one of Python; everything else as it is."""
     return value.item() if hasattr(value, "item") else value
+
+
+def own_name(value: Any, choices: Mapping[Any, object]) -> Any:
+    """What we call a host's choice, ``choices`` being theirs by our names."""
+    for own, choice in choices.items():
+        if choice == value:  # also 1 for True, 16.0 for 16
+            return own
+    return value
 
 
 def check_names(

@@ -177,8 +177,7 @@ def _constructor(kind: type[DecisionAcquisitionFunction]) -> Callable[..., dict]
     def construct(model: Model, **arguments: Any) -> dict[str, Any]:
         return construct_inputs(kind, model, **arguments)
 
-    own = inspect.signature(kind).parameters
-    return _with_signature(construct, [*own, *_EXTRA])
+    return _with_signature(construct, [*inspect.signature(kind).parameters, *_EXTRA])
 
 
 def construct_joint(

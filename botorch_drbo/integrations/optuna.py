@@ -33,6 +33,7 @@ from botorch_drbo.integrations._host import (
     RobustDecision,
     as_plain,
     check_names,
+    own_name,
 )
 from botorch_drbo.optimizer.configuration import Configuration
 from botorch_drbo.optimizer.run import Run
@@ -67,11 +68,19 @@ class Columns:
             name: _variable(values, f"`{what}` has {name!r}")
             for name, values in given.items()
         }
+        self._choices = {
+            name: dict(zip(variable.choices, values.choices, strict=True))
+            for (name, values), variable in zip(
+                given.items(), self.variables.values(), strict=True
+            )
+            if isinstance(values, CategoricalDistribution)
+            and isinstance(variable, Category)
+        }
 
     def named(self, values: Mapping[str, object]) -> dict[str, object]:
         """Those of the values that are columns; categories by their names."""
         return {
-            name: self._named(name, values[name])
+            name: own_name(values[name], self._choices.get(name, {}))
             for name in self.names
             if name in values
         }
@@ -83,16 +92,6 @@ class Columns:
             for name, number in zip(self.names, x, strict=True)
             if not number.isnan()
         }
-
-    def _named(self, name: str, value: object) -> object:
-        given, variable = self._given[name], self.variables[name]
-        if isinstance(given, CategoricalDistribution) and isinstance(
-            variable, Category
-        ):
-            for choice, own in zip(given.choices, variable.choices, strict=True):
-                if choice == value:
-                    return own
-        return value
 
     def _value(self, name: str, number: Tensor) -> Any:
         values, variable = self._given[name], self.variables[name]
@@ -288,8 +287,7 @@ class RobustSampler(BaseSampler):
         space = self._search_space or trial.distributions
         space = {name: given for name, given in space.items() if not given.single()}
         if state == TrialState.COMPLETE and values is not None and space:
-            columns = Columns(space, "search_space")
-            self._trial(0, study, trial, columns, values[0])
+            self._trial(0, study, trial, Columns(space, "search_space"), values[0])
 
     def _configuration(
         self, columns: Columns, direction: StudyDirection

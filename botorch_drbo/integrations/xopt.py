@@ -32,13 +32,14 @@ from torch import Tensor
 from xopt.generator import Generator
 from xopt.generators import generators
 
+from botorch_drbo.codec import encode
 from botorch_drbo.integrations import _host
 from botorch_drbo.integrations._host import RobustDecision, check_names
 from botorch_drbo.optimizer.configuration import Configuration
 from botorch_drbo.optimizer.run import Run
 from botorch_drbo.optimizer.trials import Trial
 from botorch_drbo.problem import Round
-from botorch_drbo.recipes.registry import decode_options, encode_options
+from botorch_drbo.recipes.registry import decode_options
 from botorch_drbo.space import Continuous, Ordinal, Space, Variable
 
 __all__ = ["RobustDecision", "RobustGenerator"]
@@ -116,9 +117,7 @@ class RobustGenerator(Generator):
     def _write_options(self, value: dict[str, Any]) -> str:
         """As JSON text: Xopt's own dump drops what is None."""
         recipe = _host.recipe(self.algorithm, value, [])
-        return json.dumps(
-            encode_options({name: recipe.options[name] for name in value})
-        )
+        return json.dumps({name: encode(recipe.options[name], name) for name in value})
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -196,9 +195,8 @@ class RobustGenerator(Generator):
                 f"The objective {objective!r} is to be explored. A robust decision "
                 "needs one to MINIMIZE or MAXIMIZE."
             )
-        own = ["seed", "num_initial"]
         return Configuration(
-            _host.recipe(self.algorithm, self.options, own),
+            _host.recipe(self.algorithm, self.options, ["seed", "num_initial"]),
             space,
             None,  # the space says what the contexts are
             seed=self.seed,

@@ -58,8 +58,7 @@ def kernel_lipschitz_constant(
             "The upper bound knows the `Normalize` input transform only, got "
             f"{type(transform).__name__}. Use the sampled LipschitzConstant."
         )
-    inputs = get_train_inputs(model, transformed=True)[0]
-    d = inputs.shape[-1]
+    d = get_train_inputs(model, transformed=True)[0].shape[-1]
     curvature = _curvature(model, d)
     widths = torch.zeros(d).to(curvature)
     spans = (context_bounds[1] - context_bounds[0]).to(curvature)

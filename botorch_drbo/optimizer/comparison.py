@@ -24,9 +24,10 @@ from botorch_drbo.posterior.mixture import (
     GaussianMixture,
     joint_moments,
     posterior_of_sums,
+    thinned,
 )
 from botorch_drbo.problem import Round, SearchSpace
-from botorch_drbo.problem.round import RoundRadius
+from botorch_drbo.problem.round import RoundRadius, contexts_within
 from botorch_drbo.problem.search_space import check_values
 from botorch_drbo.recipes import Recipe, make_recipe
 from botorch_drbo.recommendation.comparison import TODAY, Comparison
@@ -128,8 +129,7 @@ def compared(
             for i, x in enumerate(decisions)
         ]
         sums = _all_sums(state, decisions, where)
-        surrogate = own.judge.judging_surrogate()
-        check = own_state.check_if_closed(model, surrogate, today)
+        check = own_state.check_if_closed(model, own.judge.judging_surrogate(), today)
     widening = None if check is None else check.widening
     values, gains, costs = (
         part.widened(1.0 if widening is None else widening) for part in sums
@@ -261,9 +261,7 @@ def _moved(
 ) -> ContextSet:
     """The distribution as things are, shifted; or another one."""
     if isinstance(shift, ContextSet):
-        found = Round(shift).within(space).context_set
-        assert found is not None
-        return found
+        return contexts_within(shift, space, "context_set")
     by = torch.zeros_like(space.context_bounds[0])
     if not shift:
         raise InputDataError(
@@ -356,7 +354,4 @@ def _thinned(contexts: ContextSet, most: int) -> ContextSet:
     """At most so many contexts that represent the others."""
     if contexts.num_points <= most:
         return contexts
-    points, weights = contexts.points, contexts.weights
-    steps = (torch.arange(most).to(weights) + 0.5) / most
-    places = torch.searchsorted(weights.cumsum(-1), steps * weights.sum())
-    return ContextSet.empirical(points[places.clamp_max(len(points) - 1)])
+    return ContextSet.empirical(thinned(contexts.points, contexts.weights, most)[0])

@@ -63,24 +63,23 @@ class DecidedBy:
     objective: str | None = None
 
 
+@dataclass(frozen=True)
 class InitialDesign:
     """A scrambled Sobol sequence of what may be decided, or a shuffled list."""
 
-    def __init__(
-        self, space: SearchSpace, num_initial: int, seed: int, *, joint: bool = False
-    ) -> None:
-        self._space = space
-        self._num_initial = num_initial
-        self._seed = seed
-        self._joint = joint
+    space: SearchSpace
+    num_initial: int
+    seed: int
+    # Whether contexts are points of the same sequence.
+    joint: bool = False
 
     def share(self, q: int, ledger: Ledger, *, needs_data: bool) -> int:
         """How many of the next ``q`` decisions belong to the design."""
         t = len(ledger.standing.complete)
         waits = needs_data and t == 0
-        if waits and self._num_initial > 0:
+        if waits and self.num_initial > 0:
             return q
-        missing = self._num_initial - t - len(ledger.pending)
+        missing = self.num_initial - t - len(ledger.pending)
         return min(max(missing, 0), q)
 
     def points(self, first: int, num: int, failed: Tensor) -> Tensor:
@@ -88,14 +87,14 @@ class InitialDesign:
 
         Where values are few a point can be one that has ``failed``: it is replaced.
         """
-        x = self._sequence(first, num)[:, : self._space.d_x]
-        return redrawn(x, failed, self._space, self._seed, first)
+        x = self._sequence(first, num)[:, : self.space.d_x]
+        return redrawn(x, failed, self.space, self.seed, first)
 
     def contexts(self, x: Tensor, num_asked: int) -> Tensor:
         """The contexts that belong to decisions, ``q x d_x`` to ``q x d_c``."""
-        box, d_x = self._space.joint_bounds, self._space.d_x
-        found = x.new_full((len(x), self._space.d_c), torch.nan).to(box)
-        if self._joint and num_asked:
+        box, d_x = self.space.joint_bounds, self.space.d_x
+        found = x.new_full((len(x), self.space.d_c), torch.nan).to(box)
+        if self.joint and num_asked:
             pairs = self._sequence(0, num_asked)
             same = (x.to(box).unsqueeze(1) == pairs[:, :d_x]).all(-1)  # q x num_asked
             known = same.any(-1)
@@ -107,30 +106,29 @@ class InitialDesign:
 
         Those of the joint sequence, or of a sequence of their own.
         """
-        if self._joint:
-            return self._sequence(first, num)[:, self._space.d_x :]
-        box = self._space.context_bounds
+        if self.joint:
+            return self._sequence(first, num)[:, self.space.d_x :]
+        box = self.space.context_bounds
         if num == 0:
             return box[:0]
-        points = sobol_in_box(num, box, self._seed + 1, skip=first)
-        return self._space.snap_contexts(points)
+        points = sobol_in_box(num, box, self.seed + 1, skip=first)
+        return self.space.snap_contexts(points)
 
     def _sequence(self, first: int, num: int) -> Tensor:
         """``num x d_x``, or ``num x (d_x + d_c)``."""
-        space = self._space
-        bounds = space.joint_bounds if self._joint else space.bounds
+        space = self.space
+        bounds = space.joint_bounds if self.joint else space.bounds
         if num == 0:
             return bounds[:0]
-        if not space.is_box or (self._joint and space.context_values):
-            points = joint_sample if self._joint else sample
-            return points(space, first + num, self._seed)[first:]
-        return sobol_in_box(num, bounds, self._seed, skip=first)
+        if not space.is_box or (self.joint and space.context_values):
+            points = joint_sample if self.joint else sample
+            return points(space, first + num, self.seed)[first:]
+        return sobol_in_box(num, bounds, self.seed, skip=first)
 
     def rows(self, candidates: Tensor, first: int, num: int, taken: Tensor) -> Tensor:
         """The same for a list: it is shuffled once, and ``first`` rows are behind."""
         m = len(candidates)
-        generator = torch.Generator().manual_seed(self._seed)
-        position = torch.randperm(m, generator=generator)
+        position = torch.randperm(m, generator=torch.Generator().manual_seed(self.seed))
         wait = ((position - first) % m).to(candidates.device)
         return best_rows(candidates, -wait, num, taken)
 
@@ -160,7 +158,8 @@ def next_decisions(
     X_pending = which_may_meet(ledger.pending, known, space)
     failed = which_may_meet(ledger.failed, known, space)
     design = design_of(run.configuration)
-    per, num_wells = plate.wells_per_decision, q // plate.replicates
+    per = plate.contexts_per_decision * plate.replicates  # wells of one decision
+    num_wells = q // plate.replicates
     num_design = -(-design.share(q, ledger, needs_data=algorithm.needs_data) // per)
     num = -(-q // per)
     if candidates is not None:
@@ -528,17 +527,9 @@ def moved_in(run: Run) -> tuple[MovedContext, ...]:
     return moved_contexts(X, C, run.configuration.space)
 
 
-def policy_for(run: Run, contexts: Tensor, this_round: Round) -> Tensor:
-    """What ``recommended`` says for each context, ``m x d_c`` to ``m x d_x``."""
-    state, space = run.state(Purpose.RECOMMENDATION), run.configuration.space
-    rounds = [replace(this_round, known_context=c).within(space) for c in contexts]
-    return run.configuration.algorithm.decided_for(state, rounds)
-
-
 def fitted(run: Run) -> Model:
     """The model by which ``recommended`` judges, of outcomes to be maximised."""
-    state = run.state(Purpose.RECOMMENDATION)
-    return run.configuration.algorithm.judging_model(state)
+    return run.configuration.algorithm.judging_model(run.state(Purpose.RECOMMENDATION))
 
 
 def predicted(run: Run, X: Tensor, C: Tensor) -> tuple[Tensor, Tensor]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
-from typing import Protocol
+from typing import TypeAlias
 
 from botorch.exceptions.errors import (
     BotorchError,
@@ -29,56 +29,39 @@ from botorch_drbo.optimizer.translation import AnyTranslation, as_tell
 from botorch_drbo.optimizer.trials import Trial
 from botorch_drbo.problem import Round
 
-
-class Progress(Protocol):
-    """What is told of each thing that is over."""
-
-    def advance(self, *, failed: bool) -> None:
-        """One more is over."""
-        ...
-
-
-class _Silent:
-    """Nothing is shown."""
-
-    def advance(self, *, failed: bool) -> None:
-        """One more is over."""
+Advance: TypeAlias = Callable[[bool], None]
+"""One more is over, and whether it failed."""
 
 
 @contextmanager
-def shown_progress(shown: bool, total: int, what: str) -> Iterator[Progress]:
+def shown_progress(shown: bool, total: int, what: str) -> Iterator[Advance]:
     """Show a bar on stderr while the block lasts."""
     if not shown:
-        yield _Silent()
+        yield lambda failed: None
         return
     if find_spec("rich") is None:
         raise InputDataError("`progress=True` needs rich: `pip install rich`.")
     from rich import progress
     from rich.console import Console
 
-    columns = (
+    with progress.Progress(
         progress.TextColumn(what),
         progress.BarColumn(),
         progress.MofNCompleteColumn(),
         progress.TextColumn("{task.fields[failures]}"),
         progress.TimeElapsedColumn(),
-    )
-
-    with progress.Progress(*columns, console=Console(stderr=True)) as bar:
+        console=Console(stderr=True),
+    ) as bar:
         task = bar.add_task("", total=total, failures="")
+        failures = 0
 
-        class Bar:
-            """The bar of this run."""
+        def advance(failed: bool) -> None:
+            nonlocal failures
+            failures += failed
+            text = f"{failures} failed" if failures else ""
+            bar.update(task, advance=1, failures=text)
 
-            failures = 0
-
-            def advance(self, *, failed: bool) -> None:
-                """One more is over."""
-                self.failures += failed
-                text = f"{self.failures} failed" if self.failures else ""
-                bar.update(task, advance=1, failures=text)
-
-        yield Bar()
+        yield advance
 
 
 MOST_FAILURES = 10
@@ -144,14 +127,16 @@ class Evaluations:
         if not todo:
             return
         with (
-            shown_progress(self.progress, todo, "evaluations") as progress,
-            Engine[int](
-                translation.function(self.evaluate),
-                self.executor,
-                retries=self.retries,
+            shown_progress(self.progress, todo, "evaluations") as advance,
+            closing(
+                Engine[int](
+                    translation.function(self.evaluate),
+                    self.executor,
+                    retries=self.retries,
+                )
             ) as engine,
         ):
-            loop = _Loop(self, run, translation, engine, progress, waiting, todo)
+            loop = _Loop(self, run, translation, engine, advance, waiting, todo)
             try:
                 loop.go()
             except BaseException:
@@ -189,7 +174,7 @@ class _Loop:
     run: Run
     translation: AnyTranslation
     engine: Engine[int]
-    progress: Progress
+    advance: Advance
     waiting: deque[int]
     todo: int
     telling: tuple[int, int] | None = field(default=None)
@@ -199,7 +184,7 @@ class _Loop:
         """Keep as many under way as is asked, until all are over."""
         while self.todo:
             try:
-                while self.engine.num_running < min(self._parallel(), self.todo):
+                while len(self.engine.running) < min(self._parallel(), self.todo):
                     self._submit()
                 self.engine.wait()
             except NoAnswerError as error:
@@ -270,15 +255,14 @@ class _Loop:
     def _tell(self, number: int) -> Trial:
         """Tell the result of an evaluation."""
         trial = self.run.ledger.trials[number]
-        outcome = self.engine.ready[number]
-        change, failure = self._change(trial, outcome)
+        change, failure = self._change(trial, self.engine.ready[number])
         # After an interrupt this says whether the event counts already.
         self.telling = number, self.run.ledger.num_events
         self.run.accept(change)
         (told,) = change.trials
         del self.engine.ready[number]
         self.todo -= 1
-        self.progress.advance(failed=failure is not None)
+        self.advance(failure is not None)
         if failure is not None:
             warnings.warn(
                 f"Trial {told.number} failed: {failure.summary.rstrip('.')}. See "

@@ -80,11 +80,6 @@ def as_rows(values: Tensor, bounds: Tensor, name: str, bounds_name: str) -> Tens
     return check_inside(rows, bounds, name, bounds_name)
 
 
-def as_outcomes(y: Tensor | float, num: int) -> Tensor:
-    """Told outcomes, ``m``."""
-    return _one_for_each(y, num, "y", "outcome")
-
-
 def as_variances(y_variance: Tensor | float, num: int) -> Tensor:
     """Told variances of the noise, ``m``; one number is that of every trial."""
     if is_number(y_variance):
@@ -297,7 +292,7 @@ class Tell:
                 )
             c = space.snap_contexts(c.to(like).clamp(*box))
         num = len(x)
-        y = None if self.y is None else as_outcomes(self.y, num)
+        y = None if self.y is None else _one_for_each(self.y, num, "y", "outcome")
         if y is not None and earlier is not None:
             check_can_be_modelled(y, like.dtype, earlier, self.outcome)
         variance = constraints = None

@@ -15,9 +15,10 @@ from botorch_drbo.adversaries import Adversary
 from botorch_drbo.ambiguity import AmbiguitySet
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.execution.engine import Executor, in_parallel
-from botorch_drbo.execution.processes import Outcome, Raised
+from botorch_drbo.execution.processes import Outcome, Raised, Returned
 from botorch_drbo.optimizer.decisions import DecidedBy
 from botorch_drbo.optimizer.optimizer import Optimizer
+from botorch_drbo.optimizer.tables import add_column
 from botorch_drbo.optimizer.translation import Table
 from botorch_drbo.problem.round import RoundRadius
 from botorch_drbo.recommendation.price import GiveUp
@@ -33,6 +34,8 @@ NamedLoop: TypeAlias = Optimizer[
 ]
 """What a group needs: the loop of a ``NamedOptimizer``, whose module knows groups."""
 OfGroup = TypeVar("OfGroup", bound=NamedLoop)
+Group = TypeVar("Group", bound=Hashable)
+GroupRows = TypeVar("GroupRows")
 _FEWEST = 2  # rows with an outcome: one says nothing of what makes a difference
 
 
@@ -62,9 +65,9 @@ class Groups(Generic[OfGroup]):
         if not hasattr(df, "columns") or not hasattr(df, "loc"):
             raise InputDataError(f"`df` must be a DataFrame, got {type(df).__name__}.")
         if column not in df.columns:
-            near = did_you_mean(column, map(str, df.columns))
             raise InputDataError(
-                f"`df` has no column `{column}`, which `group` names.{near}"
+                f"`df` has no column `{column}`, which `group` names."
+                f"{did_you_mean(column, df.columns)}"
             )
         positions: dict[Hashable, list[int]] = {}
         filled = df[column].notna().tolist()
@@ -93,9 +96,9 @@ class Groups(Generic[OfGroup]):
     def __getitem__(self, name: Hashable) -> OfGroup:
         """A new optimizer that knows the rows of one group."""
         if name not in self._rows:
-            near = did_you_mean(str(name), map(str, self._rows))
             raise InputDataError(
-                f"There is no group {name!r} in `{self._column}`.{near}"
+                f"There is no group {name!r} in `{self._column}`."
+                f"{did_you_mean(str(name), self._rows)}"
             )
         return self._make(self._rows[name])
 
@@ -164,22 +167,16 @@ class Groups(Generic[OfGroup]):
         import pandas as pd
 
         check_count(parallel, "parallel")
-        in_processes = executor is None and parallel > 1
-        work = _Work(self._make, answer, one_thread=in_processes)
-        found: dict[Hashable, Outcome] = {}
-        for name, outcome in in_parallel(
-            work, self._rows, parallel=parallel, executor=executor
-        ):
-            found[name] = outcome
-            if callback is not None:
-                callback(name)
+        outcomes = each_group(
+            partial(_answered, self._make, answer),
+            self._rows,
+            parallel=parallel,
+            executor=executor,
+            done=lambda name, failed: callback and callback(name),
+        )
         tables: list[pd.DataFrame] = []
-        failures: dict[Hashable, str] = {}
-        for name in self._rows:
-            outcome = found[name]
-            if isinstance(outcome, Raised):
-                failures[name] = reason(outcome)
-            else:
+        for name, outcome in outcomes.items():
+            if isinstance(outcome, Returned):
                 table = outcome.value
                 assert isinstance(table, pd.DataFrame)
                 label = self._column + "_" * (self._column in table.columns)
@@ -187,27 +184,52 @@ class Groups(Generic[OfGroup]):
                 tables.append(table)
         empty = pd.DataFrame({self._column: []})
         joined = pd.concat(tables, ignore_index=True) if tables else empty
-        return GroupDecisions(joined, failures)
+        return GroupDecisions(joined, reasons(outcomes))
 
 
-@dataclass(frozen=True)
-class _Work(Generic[OfGroup]):
-    """What is done with the rows of a group, in whichever process."""
+def each_group(
+    work: Callable[[GroupRows], object],
+    groups: Mapping[Group, GroupRows],
+    *,
+    parallel: int,
+    executor: Executor | None,
+    done: Callable[[Group, bool], object],
+) -> dict[Group, Outcome]:
+    """What comes of the rows of each group; `done` hears of each, and if it failed."""
+    if executor is None and parallel > 1:  # they share this machine
+        work = partial(_on_one_thread, work)
+    found: dict[Group, Outcome] = {}
+    for name, outcome in in_parallel(
+        work, groups, parallel=parallel, executor=executor
+    ):
+        found[name] = outcome
+        done(name, isinstance(outcome, Raised))
+    return {name: found[name] for name in groups}
 
-    # Makes the optimizer of rows.
-    make: Callable[[pd.DataFrame], OfGroup]
-    # What is asked of it.
-    answer: Callable[[OfGroup], pd.DataFrame]
-    # Whether it shares the machine with others like it.
-    one_thread: bool
 
-    def __call__(self, rows: pd.DataFrame) -> pd.DataFrame:
-        """The decisions."""
-        if self.one_thread:
-            torch.set_num_threads(1)
-        opt = self.make(rows)
-        check_outcomes(opt, len(rows))
-        return self.answer(opt)
+def reasons(outcomes: Mapping[Group, Outcome]) -> dict[Group, str]:
+    """Why groups failed; the kind of an error in what the user wrote does not help."""
+    return {
+        name: outcome.summary.removeprefix("InputDataError: ")
+        for name, outcome in outcomes.items()
+        if isinstance(outcome, Raised)
+    }
+
+
+def _on_one_thread(work: Callable[[GroupRows], object], rows: GroupRows) -> object:
+    torch.set_num_threads(1)
+    return work(rows)
+
+
+def _answered(
+    make: Callable[[pd.DataFrame], OfGroup],
+    answer: Callable[[OfGroup], pd.DataFrame],
+    rows: pd.DataFrame,
+) -> pd.DataFrame:
+    """The decisions of one group, in whichever process."""
+    opt = make(rows)
+    check_outcomes(opt, len(rows))
+    return answer(opt)
 
 
 def check_outcomes(opt: NamedLoop, num_rows: int) -> None:
@@ -229,11 +251,6 @@ def check_group(column: str, names: Iterable[str | None], what: str) -> None:
             "another column of the problem. Name one that says to which group a row "
             "belongs, or leave it out of the variables."
         )
-
-
-def reason(failure: Raised) -> str:
-    """Why a group failed; the kind of an error in what the user wrote does not help."""
-    return failure.summary.removeprefix("InputDataError: ")
 
 
 def _asked(
@@ -278,11 +295,7 @@ def _recommended(
         criterion=decided.criterion,
         objective=decided.objective,
     )
-    values = {
-        "expected_value": best.expected_value,
-        "worst_case_value": best.worst_case_value,
-    }
     table = best.x.copy()
-    for name, value in values.items():
-        table[name + "_" * (name in table.columns)] = value
+    add_column(table, "expected_value", [best.expected_value])
+    add_column(table, "worst_case_value", [best.worst_case_value])
     return table

@@ -7,6 +7,7 @@ import inspect
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar, Generic, Literal, Self, overload
 
 import torch
@@ -29,7 +30,6 @@ from botorch_drbo.optimizer.decisions import (
     design_of,
     fitted,
     next_decisions,
-    policy_for,
     predicted,
     priced,
     profiled,
@@ -38,7 +38,7 @@ from botorch_drbo.optimizer.decisions import (
 from botorch_drbo.optimizer.evaluations import Evaluations
 from botorch_drbo.optimizer.events import Ask, Tell, Withdraw, as_rows
 from botorch_drbo.optimizer.journal import environment, write_state
-from botorch_drbo.optimizer.run import Run, of_state, resumed
+from botorch_drbo.optimizer.run import Purpose, Run, of_state, resumed
 from botorch_drbo.optimizer.translation import (
     Advice,
     Given,
@@ -686,8 +686,7 @@ class Optimizer(ABC, Generic[Given, Rows, Observed, Advice, Predicted]):
                     "Got `context_set` and `scope`: both say which contexts count. "
                     "Leave one out."
                 )
-            named = self._run.configuration.named
-            context_set = read_scope(scope, self.space, named)
+            context_set = read_scope(scope, self.space, self._run.configuration.named)
         this_round = self._round(context_set, radius, context)
         listed = self._rows(candidates, "candidates")
         decided = DecidedBy(against, give_up, criterion, objective)
@@ -741,8 +740,7 @@ class Optimizer(ABC, Generic[Given, Rows, Observed, Advice, Predicted]):
         this_round = self._round(context_set, radius, context)
         decided = DecidedBy(against, criterion=criterion)
         found = priced(self._run, this_round, level, decided)
-        rows = self._translation.decisions(found.decisions)
-        return found.with_decisions(rows)
+        return found.with_decisions(self._translation.decisions(found.decisions))
 
     def policy(
         self,
@@ -782,7 +780,11 @@ class Optimizer(ABC, Generic[Given, Rows, Observed, Advice, Predicted]):
         """
         known = self._translation.read_partly(contexts)
         this_round = self._round(context_set, radius)
-        found = policy_for(self._run, known, this_round)
+        rounds = [
+            replace(this_round, known_context=c).within(self.space) for c in known
+        ]
+        state = self._run.state(Purpose.RECOMMENDATION)
+        found = self.algorithm.decided_for(state, rounds)
         return self._translation.policy(known, found)
 
     @property

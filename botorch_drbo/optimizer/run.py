@@ -128,8 +128,7 @@ class Run:
     def accept(self, change: Change) -> None:
         """First on the disk, then in memory, both or neither."""
         if self.journal is not None and change.event is not None:
-            number = self.ledger.num_events + 1
-            self.journal.append(write_event(change.event, number))
+            self.journal.append(write_event(change.event, self.ledger.num_events + 1))
         self.ledger.accept(change)
 
 

@@ -94,19 +94,33 @@ _WITHOUT_OUTCOME = ("pending", "failed", "withdrawn")
 
 
 @dataclass(frozen=True)
-class _Kind:
-    """What is known of a row; neighbours with the same kind are told together."""
+class _Row:
+    """What is filled in of a row."""
 
-    # Whether its context was observed.
-    has_contexts: bool
-    # Whether it has one.
+    # Its status in small letters; empty where nothing is said.
+    word: str
+    # The contexts that were not observed.
+    empty: tuple[str, ...]
+    # Whether it has an outcome.
     has_outcome: bool
-    # Whether its limits were measured.
-    is_measured: bool
-    # Whether it will never have an outcome.
-    failed: bool
-    # Whether it does not count.
-    withdrawn: bool
+    # Of each limit whether it was measured.
+    measured: tuple[bool, ...]
+
+    @property
+    def is_over(self) -> bool:
+        """Before its outcome is known a trial is not over, and its limits wait."""
+        return self.word != "withdrawn" and (self.has_outcome or self.word == "failed")
+
+    @property
+    def is_measured(self) -> bool:
+        """Whether its limits were."""
+        return self.is_over and bool(self.measured) and all(self.measured)
+
+    @property
+    def kind(self) -> tuple[object, ...]:
+        """Neighbours of the same kind are told together."""
+        ended = self.word if self.word in ("failed", "withdrawn") else ""
+        return ended, self.empty, self.has_outcome, self.is_measured
 
 
 def read_events(
@@ -118,15 +132,15 @@ def read_events(
     """The trials of a table in its order, which is the order of their contexts."""
     limits = check_limits(limits or {}, space)
     _check_columns(df, space, [*limits, *([] if status is None else [status])])
-    words = _statuses(df, space, status)
-    _check_failed(df, space, limits, words)
-    kept = [i for i, word in enumerate(words) if word != "withdrawn"]
-    _check_contexts(df, space, kept)
-    kinds = _kinds(df, space, limits, words)
+    rows = _rows(df, space, limits, status)
+    _check_rows(df, space, rows, status)
+    _warn_of_partly_measured(df, limits, rows)
     events: list[Ask | Tell] = []
-    for kind, positions in groupby(range(len(df)), key=kinds.__getitem__):
-        if not kind.withdrawn:
-            events += _events(df.iloc[list(positions)], space, limits, kind)
+    for _, group in groupby(range(len(df)), key=lambda i: rows[i].kind):
+        positions = list(group)
+        row = rows[positions[0]]
+        if row.word != "withdrawn":
+            events += _events(df.iloc[positions], space, limits, row)
     return events
 
 
@@ -169,64 +183,66 @@ def _check_columns(df: Any, space: Space, further: Sequence[str]) -> None:
         raise InputDataError(f"`df` must be a DataFrame, got {type(df).__name__}.")
     for name in (*space.decisions, *space.contexts, space.outcome, *further):
         if name not in df.columns:
-            columns = list(map(str, df.columns))
             raise InputDataError(
                 f"`df` has no column `{name}`. It has {list(df.columns)}."
-                f"{did_you_mean(name, columns)}"
+                f"{did_you_mean(name, df.columns)}"
             )
         if list(df.columns).count(name) > 1:
             raise InputDataError(f"`df` has the column `{name}` more than once.")
 
 
-def _statuses(df: pd.DataFrame, space: Space, column: str | None) -> list[str]:
-    """The status of each row in small letters; empty where nothing is said."""
-    if column is None:
-        return [""] * len(df)
-    words = [
-        str(word).strip().lower() if filled else ""
-        for word, filled in zip(df[column], _filled(df, [column])[column], strict=True)
+def _rows(
+    df: pd.DataFrame, space: Space, limits: Limits, status: str | None
+) -> list[_Row]:
+    names = (*space.contexts, space.outcome, *limits)
+    filled = {name: df[name].notna().tolist() for name in names}
+    words = [""] * len(df)
+    if status is not None:
+        told = zip(df[status], df[status].notna(), strict=True)
+        words = [str(w).strip().lower() if filled else "" for w, filled in told]
+    return [
+        _Row(
+            word,
+            tuple(name for name in space.contexts if not filled[name][i]),
+            filled[space.outcome][i],
+            tuple(filled[name][i] for name in limits),
+        )
+        for i, word in enumerate(words)
     ]
-    filled = _filled(df, [space.outcome])
-    for i, (word, told) in enumerate(zip(words, filled[space.outcome], strict=True)):
-        place = cell("df", row_names(df), i, column)
-        if told and word in ("pending", "failed"):
+
+
+def _check_rows(
+    df: pd.DataFrame, space: Space, rows: Sequence[_Row], status: str | None
+) -> None:
+    """Check that what is filled in of each row fits together."""
+    names = row_names(df)
+    for i, row in enumerate(rows):
+        place = f"{cell('df', names, i, status or '')} is {row.word!r}"
+        if row.has_outcome and row.word in ("pending", "failed"):
             raise InputDataError(
-                f"{place} is {word!r}, but the row has an outcome in the column "
+                f"{place}, but the row has an outcome in the column "
                 f"`{space.outcome}`. Empty one of the two cells."
             )
-        if not told and word and word not in _WITHOUT_OUTCOME:
-            near = did_you_mean(word, _WITHOUT_OUTCOME)
+        if not row.has_outcome and row.word and row.word not in _WITHOUT_OUTCOME:
             raise InputDataError(
-                f"{place} is {word!r}, and the row has no outcome. Then it is empty or "
-                f"one of {list(_WITHOUT_OUTCOME)}.{near}"
+                f"{place}, and the row has no outcome. Then it is empty or one of "
+                f"{list(_WITHOUT_OUTCOME)}.{did_you_mean(row.word, _WITHOUT_OUTCOME)}"
             )
-    return words
-
-
-def _check_failed(
-    df: pd.DataFrame, space: Space, limits: Limits, words: Sequence[str]
-) -> None:
-    """Check that measured limits of a failed row have a context."""
-    filled = _filled(df, [*space.contexts, *limits])
-    for i, word in enumerate(words):
-        empty = next((name for name in space.contexts if not filled[name][i]), None)
-        measured = any(filled[name][i] for name in limits)
-        if word == "failed" and empty is not None and measured:
+    for i, row in enumerate(rows):
+        if row.word == "failed" and row.empty and any(row.measured):
             raise InputDataError(
-                f"{cell('df', row_names(df), i, empty)} is empty, but limits of the "
+                f"{cell('df', names, i, row.empty[0])} is empty, but limits of the "
                 "row were measured before it failed. Fill in the contexts that it met; "
                 "write 'withdrawn' in place of 'failed' if it was never tried."
             )
-
-
-def _check_contexts(df: pd.DataFrame, space: Space, kept: Sequence[int]) -> None:
-    """A row has all of its contexts, or none of them and no outcome."""
-    filled = _filled(df, [*space.contexts, space.outcome])
-    places = []
-    for i in kept:
-        empty = [name for name in space.contexts if not filled[name][i]]
-        if empty and (filled[space.outcome][i] or len(empty) < len(space.contexts)):
-            places.append(cell("df", row_names(df), i, empty[0]))
+    # A row has all of its contexts, or none of them and no outcome.
+    places = [
+        cell("df", names, i, row.empty[0])
+        for i, row in enumerate(rows)
+        if row.word != "withdrawn"
+        and row.empty
+        and (row.has_outcome or len(row.empty) < len(space.contexts))
+    ]
     if places:
         also = ""
         if more := len(places) - 1:
@@ -239,63 +255,41 @@ def _check_contexts(df: pd.DataFrame, space: Space, kept: Sequence[int]) -> None
         )
 
 
-def _kinds(
-    df: pd.DataFrame, space: Space, limits: Limits, words: Sequence[str]
-) -> list[_Kind]:
-    filled = _filled(df, [*space.contexts, space.outcome, *limits])
-    kinds: list[_Kind] = []
-    partly: list[int] = []
-    for i, word in enumerate(words):
-        failed, withdrawn = word == "failed", word == "withdrawn"
-        has_outcome = filled[space.outcome][i]
-        measured = [filled[name][i] for name in limits]
-        # Before its outcome is known a trial is not over, and its limits wait.
-        is_over = not withdrawn and (has_outcome or failed)
-        kind = _Kind(
-            has_contexts=all(filled[name][i] for name in space.contexts),
-            has_outcome=has_outcome,
-            is_measured=is_over and bool(measured) and all(measured),
-            failed=failed,
-            withdrawn=withdrawn,
-        )
-        kinds.append(kind)
-        if is_over and any(measured) and not all(measured):
-            partly.append(i)
+def _warn_of_partly_measured(
+    df: pd.DataFrame, limits: Limits, rows: Sequence[_Row]
+) -> None:
+    partly = [
+        name
+        for name, row in zip(row_names(df) or [], rows, strict=True)
+        if row.is_over and any(row.measured) and not all(row.measured)
+    ]
     if partly:
-        rows = row_names(df) or []
-        shown = ", ".join(rows[i] for i in partly[:6]) + ", ..." * (len(partly) > 6)
         warnings.warn(
-            f"In {shown} some of {list(limits)} are measured and some are empty. "
+            f"In {', '.join(partly[:6])}{', ...' * (len(partly) > 6)} some of "
+            f"{list(limits)} are measured and some are empty. "
             "The limits are learnt only from rows in which all are measured; from "
             "these rows only the outcome is learnt.",
             BotorchWarning,
             stacklevel=4,
         )
-    return kinds
-
-
-def _filled(df: pd.DataFrame, names: Sequence[str]) -> dict[str, list[bool]]:
-    """Whether each cell of some columns has anything in it."""
-    return {name: [bool(filled) for filled in df[name].notna()] for name in names}
 
 
 def _events(
-    df: pd.DataFrame, space: Space, limits: Limits, kind: _Kind
+    df: pd.DataFrame, space: Space, limits: Limits, row: _Row
 ) -> list[Ask | Tell]:
+    """Of rows of one kind."""
     x = to_tensor(df, space.decisions, "df")
-    asked = not kind.has_outcome
+    asked, failed = not row.has_outcome, row.word == "failed"
     events: list[Ask | Tell] = [Ask(x=x)] if asked else []
-    if not kind.has_contexts and not kind.failed:
+    if row.empty and not failed:
         return events
-    y, outcome = None, space.outcome
-    if kind.has_outcome:
-        y = to_outcomes(df[outcome], outcome, "df")
+    outcome = space.outcome
     told = Tell(
         x=x,
-        c=to_tensor(df, space.contexts, "df") if kind.has_contexts else None,
-        y=y,
-        constraints=_room(df, limits) if kind.is_measured else None,
-        failed=kind.failed,
+        c=None if row.empty else to_tensor(df, space.contexts, "df"),
+        y=None if asked else to_outcomes(df[outcome], outcome, "df"),
+        constraints=_room(df, limits) if row.is_measured else None,
+        failed=failed,
         closes_pending=asked,
         outcome=outcome,
     )

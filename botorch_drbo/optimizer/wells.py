@@ -67,11 +67,6 @@ class Plate:
             limits[names.index(name)] = check_count(number, f"at_most[{name!r}]")
         return cls(contexts_per_decision, replicates, limits)
 
-    @property
-    def wells_per_decision(self) -> int:
-        """How many wells have one decision."""
-        return self.contexts_per_decision * self.replicates
-
     def check_enough(
         self, num_wells: int, listed: Tensor | None, taken: Tensor, contexts: Tensor
     ) -> None:
@@ -139,12 +134,13 @@ class Plate:
 
 def wells_of(trials: Iterable[Trial], space: SearchSpace) -> Tensor:
     """The pairs that trials are about, ``m x (d_x + d_c)``, withdrawn ones left out."""
-    rows = [space.joint_bounds[:0]]
-    for trial in trials:
-        c = trial.c if trial.c is not None else trial.chosen_context
-        if c is not None and trial.status != "withdrawn" and trial.x.isfinite().all():
-            rows.append(torch.cat([trial.x, c]).unsqueeze(0))
-    return torch.cat(rows)
+    pairs = [
+        (t.x, t.chosen_context if t.c is None else t.c)
+        for t in trials
+        if t.status != "withdrawn" and t.x.isfinite().all()
+    ]
+    rows = [torch.cat([x, c]).unsqueeze(0) for x, c in pairs if c is not None]
+    return torch.cat([space.joint_bounds[:0], *rows])
 
 
 def used_up(taken: Tensor, contexts: Tensor, num: int) -> Tensor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping
 from typing import Any, Protocol
 
@@ -26,9 +27,9 @@ class HasHistory(Protocol):
     """
 
     @property
+    @abstractmethod
     def history(self) -> Any:
         """The observations so far: with outcomes ``Y``, ``t x 1``, or a DataFrame."""
-        ...
 
 
 def plot_history(optimizer: HasHistory, ax: Axes | None = None) -> Axes:
@@ -69,13 +70,12 @@ def plot_history(optimizer: HasHistory, ax: Axes | None = None) -> Axes:
     total = np.concatenate([[0.0], np.cumsum(outcomes)])
     start = np.maximum(steps - _WINDOW, 0)
     moving = (total[steps] - total[start]) / (steps - start)
-    ax = given_or_new(ax)
+    ax = given_or_new(ax, grid=True)
     ax.scatter(steps, outcomes, s=22, color=COLOURS[5], label=name, zorder=3)
     label = f"mean of the last {_WINDOW}"
     ax.plot(steps, moving, color=COLOURS[0], linewidth=2.0, label=label)
     ax.set(xlabel="observation", ylabel=name)
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
-    ax.grid(alpha=0.25)
     # Above the axes: observations fill the whole of them.
     ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=4, frameon=False)
     return ax
@@ -115,7 +115,7 @@ def plot_regret(
     """
     if not regret:
         raise InputDataError("`regret` is empty: give at least one algorithm.")
-    ax = given_or_new(ax)
+    ax = given_or_new(ax, grid=True)
     for i, (name, values) in enumerate(regret.items()):
         check_points(values, f"regret[{name!r}]")
         mean = as_array(values.mean(0))  # iterations
@@ -141,10 +141,8 @@ def plot_regret(
                 alpha=0.2,
                 linewidth=0,
             )
-    ax.set(xlabel="iteration", ylabel=ylabel)
+    ax.set(xlabel="iteration", ylabel=ylabel, xmargin=0.01)
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
-    ax.margins(x=0.01)
-    ax.grid(alpha=0.25)
     many = len(regret) > len(COLOURS)
     ax.legend(
         frameon=False,

@@ -70,7 +70,7 @@ def plot_slice(
         >>> plot_slice(found, Continuous(0, 1), name="dose (g)").get_xlabel()
         'dose (g)'
     """
-    ax = given_or_new(ax)
+    ax = given_or_new(ax, grid=True)
     mean, lower, upper = map(as_array, (found.mean, found.lower, found.upper))
     allowed = found.allowed.cpu().numpy()
     mean, lower, upper = (np.where(allowed, v, np.nan) for v in (mean, lower, upper))
@@ -105,7 +105,6 @@ def plot_slice(
         label="recommended",
     )
     ax.set(xlabel=name, ylabel=f"expected {outcome}")
-    ax.grid(alpha=0.25)
     return ax
 
 
@@ -467,7 +466,7 @@ def plot_policy(
         decisions = decisions.drop(columns=both).dropna(axis="columns", how="all")
     seen = column_of(contexts, column, "context c", "contexts")
     chosen = column_of(decisions, decision, "decision x", "decisions")
-    ax = given_or_new(ax)
+    ax = given_or_new(ax, grid=True)
     order = np.argsort(seen.values, kind="stable")
     ax.plot(
         seen.values[order],
@@ -483,7 +482,6 @@ def plot_policy(
             without, color="black", linestyle=(0, (6, 2)), label="context unknown"
         )
         ax.legend(frameon=False)
-    ax.grid(alpha=0.25)
     if seen.categories is not None:
         name_ticks(ax, range(len(seen.categories)), seen.categories)
     if chosen.categories is not None:

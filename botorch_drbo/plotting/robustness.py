@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import Any, Protocol
 
 import numpy as np
@@ -64,7 +65,7 @@ def plot_robustness_profile(
         >>> [text.get_text() for text in ax.get_legend().get_texts()]
         ['bold', 'target', 'below the target from 0.2']
     """
-    ax = given_or_new(ax)
+    ax = given_or_new(ax, grid=True)
     radii = as_array(profile.radii)
     ax.plot(radii, as_array(profile.values), color=COLOURS[0], lw=2.0, label=label)
     if profile.other_values is not None:
@@ -101,9 +102,7 @@ def plot_robustness_profile(
         unit = profile.unit.partition(",")[0].replace("`", "")
         kind = f"in {unit}" if unit else "radius"
         xlabel = f"how far the contexts may shift ({kind})"
-    ax.set(xlabel=xlabel, ylabel=ylabel)
-    ax.margins(x=0.01)
-    ax.grid(alpha=0.25)
+    ax.set(xlabel=xlabel, ylabel=ylabel, xmargin=0.01)
     ax.legend(frameon=False)
     return ax
 
@@ -137,7 +136,7 @@ def plot_price(
         >>> ax.get_xlabel()
         'given up of the expected value'
     """
-    ax = given_or_new(ax)
+    ax = given_or_new(ax, grid=True)
     paid, worst = as_array(curve.paid), as_array(curve.worst_cases)
     ends = [curve.beliefs[i].interval(curve.level) for i in range(len(paid))]
     low, high = zip(*ends, strict=True)
@@ -161,10 +160,9 @@ def plot_price(
     ax.set(
         xlabel=f"given up of the expected {curve.outcome}",
         ylabel=ylabel or f"worst-case {curve.outcome}",
+        xmargin=0.02,
     )
-    ax.margins(x=0.02)
     ax.locator_params(axis="x", nbins=5)  # small prices have long names
-    ax.grid(alpha=0.25)
     ax.legend(frameon=False)
     return ax
 
@@ -179,9 +177,9 @@ _LEAST_GAIN = 1e-3  # of the weight: a smaller one is none
 class Predicts(Protocol):
     """What says how an outcome depends on the context: an optimizer of either kind."""
 
+    @abstractmethod
     def predict(self, x: Any, c: Any) -> Any:
         """Mean and variance of the outcome, or a table that ends with mean and sd."""
-        ...
 
 
 def plot_worst_case(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from abc import abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
@@ -36,22 +37,37 @@ class _InTensors(Protocol):
     """A run in tensors."""
 
     @property
-    def history(self) -> History: ...
+    @abstractmethod
+    def history(self) -> History:
+        """The outcomes so far."""
 
-    def predict(self, x: Tensor, c: Tensor) -> tuple[Tensor, Tensor]: ...
+    @abstractmethod
+    def predict(self, x: Tensor, c: Tensor) -> tuple[Tensor, Tensor]:
+        """Means and variances."""
 
 
 class Named(Protocol):
     """A ``NamedOptimizer``, as far as a picture has to ask it."""
 
     @property
-    def named_space(self) -> Space: ...
+    @abstractmethod
+    def named_space(self) -> Space:
+        """The variables."""
+
     @property
-    def space(self) -> SearchSpace: ...
+    @abstractmethod
+    def space(self) -> SearchSpace:
+        """The same as the model sees them."""
+
     @property
-    def maximize(self) -> bool: ...
+    @abstractmethod
+    def maximize(self) -> bool:
+        """Whether high outcomes are good."""
+
     @property
-    def tensors(self) -> _InTensors: ...
+    @abstractmethod
+    def tensors(self) -> _InTensors:
+        """The same run in tensors."""
 
 
 @dataclass(frozen=True, eq=False)

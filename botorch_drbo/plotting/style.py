@@ -60,11 +60,13 @@ def curve_style(i: int) -> dict[str, Any]:
     return style
 
 
-def given_or_new(ax: Axes | None) -> Axes:
+def given_or_new(ax: Axes | None, *, grid: bool = False) -> Axes:
     """The given axes, or those of a new figure that makes room for its own labels."""
-    if ax is not None:
-        return ax
-    return plt.subplots(figsize=(6.4, 4.2), layout="constrained")[1]
+    if ax is None:
+        ax = plt.subplots(figsize=(6.4, 4.2), layout="constrained")[1]
+    if grid:
+        ax.grid(alpha=0.25)
+    return ax
 
 
 _PER_INCH = 13  # characters, of the default size

@@ -18,7 +18,6 @@ from botorch_drbo._validation import (
     check_flag,
     check_nonnegative,
     check_options,
-    nonnegative_number,
 )
 from botorch_drbo.acquisition import DistributionallyRobustUCB
 from botorch_drbo.adversaries.base import Adversary, FittedRound, SearchProblem
@@ -170,11 +169,6 @@ def check_beta(beta: Schedule | ConfidenceWidth | float, name: str) -> None:
         as_schedule(beta, name)
 
 
-def check_misspecification(value: float, name: str) -> None:
-    """Raise if this is no size of an error of the model."""
-    nonnegative_number(value, name)
-
-
 def current_bound(
     beta: Schedule | ConfidenceWidth | float, model: Model, history: History
 ) -> tuple[Model, float]:
@@ -191,8 +185,7 @@ def _largest_gain(model: SingleTaskGP) -> float:
     like = cast(Tensor, model.train_targets)
     noise = cast(Tensor, model.likelihood.noise).min().item()
     kernel = cast(Kernel, model.covar_module)
-    found = maximum_information_gain(kernel, points.to(like), t, noise)
-    return found.gains[-1].item()
+    return maximum_information_gain(kernel, points.to(like), t, noise).gains[-1].item()
 
 
 @storable

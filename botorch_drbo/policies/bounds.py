@@ -10,7 +10,7 @@ from botorch.exceptions.errors import InputDataError, UnsupportedError
 from botorch.models.model import Model
 from torch import Tensor
 
-from botorch_drbo._validation import check_positive, option
+from botorch_drbo._validation import check_positive, nonnegative_number, option
 from botorch_drbo.acquisition import (
     DisagreementPenalizedUCB,
     DistributionallyRobustUCB,
@@ -27,7 +27,6 @@ from botorch_drbo.policies.base import (
     ObjectivePolicy,
     Policy,
     check_beta,
-    check_misspecification,
     current_bound,
 )
 from botorch_drbo.schedules import Schedule
@@ -60,15 +59,16 @@ class ConfidenceBound(ObjectivePolicy):
     conditions_in_place: ClassVar[bool] = True
 
     beta: Schedule | ConfidenceWidth | float = option(2.25, check_beta)
-    misspecification: float = option(0.0, check_misspecification)
+    misspecification: float = option(0.0, nonnegative_number)
 
     def exploring(
         self, state: FittedRound, adversary: Adversary, X_pending: Tensor | None
     ) -> AcquisitionFunction:
         r"""The objective of the confidence bound."""
         model, beta = current_bound(self.beta, state.model, state.history)
-        misspecification = self.misspecification
-        return self._bound(model, beta, misspecification, state, adversary, X_pending)
+        return self._bound(
+            model, beta, self.misspecification, state, adversary, X_pending
+        )
 
     def exploiting(
         self, state: FittedRound, adversary: Adversary
@@ -141,7 +141,7 @@ class DecisionBound(Policy):
     conditions_in_place: ClassVar[bool] = True
 
     beta: Schedule | ConfidenceWidth | float = option(2.25, check_beta)
-    misspecification: float = option(0.0, check_misspecification)
+    misspecification: float = option(0.0, nonnegative_number)
 
     def exploring(
         self, state: FittedRound, adversary: Adversary, X_pending: Tensor | None
@@ -196,7 +196,7 @@ class LipschitzPenalty(Policy):
     conditions_in_place: ClassVar[bool] = True
 
     beta: Schedule | ConfidenceWidth | float = option(2.25, check_beta)
-    misspecification: float = option(0.0, check_misspecification)
+    misspecification: float = option(0.0, nonnegative_number)
 
     def check(self, adversary: Adversary) -> None:
         r"""The penalty bounds the worst case over one kind of ball."""
@@ -219,8 +219,9 @@ class LipschitzPenalty(Policy):
     ) -> AcquisitionFunction:
         r"""The penalised expectation of the confidence bound."""
         model, beta = current_bound(self.beta, state.model, state.history)
-        misspecification = self.misspecification
-        return self._bound(model, beta, misspecification, state, adversary, X_pending)
+        return self._bound(
+            model, beta, self.misspecification, state, adversary, X_pending
+        )
 
     def exploiting(
         self, state: FittedRound, adversary: Adversary

@@ -50,13 +50,12 @@ class Thompson(ObjectivePolicy):
         r"""The objective of a path that no other decision of the seed has."""
         problem = adversary.search_problem(state)
         # Within a batch each decision sees those before it as pending.
-        number = 0 if X_pending is None else len(X_pending)
         return RobustThompsonSampling(
             state.model,
             problem.listed(),
             self.objective_over(problem),
             num_features=self.num_features,
-            seed=derive_seed(state.seed, number),
+            seed=derive_seed(state.seed, 0 if X_pending is None else len(X_pending)),
         )
 
 

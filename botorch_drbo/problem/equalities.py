@@ -89,14 +89,13 @@ class Equalities:
         for i in (i for i, j in enumerate(free) if j in logarithms):
             seen[:, i] = left[:, i].log()
         # A bound that stays is the same to the bit.
-        kept = left == box[:, free]
         return cls(
             weights=bounds.new_tensor(A),
             sums=bounds.new_tensor(b),
             free=tuple(free),
             dependent=tuple(dependent),
             logarithms=logarithms,
-            bounds=torch.where(kept, bounds[:, free], seen),
+            bounds=torch.where(left == box[:, free], bounds[:, free], seen),
             used=tuple(used),
         )
 

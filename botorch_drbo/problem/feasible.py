@@ -67,8 +67,7 @@ def all_decisions(space: SearchSpace) -> Tensor | None:
     # With equalities only the free columns are listed; the others follow from them.
     free = free_space(space)
     values = free.values
-    sizes = [len(values[j]) for j in values]
-    if len(values) < free.d_x or prod(sizes) > _LONGEST_LIST:
+    if len(values) < free.d_x or prod([len(values[j]) for j in values]) > _LONGEST_LIST:
         return None
     rows = product(*(values[j] for j in range(free.d_x)))
     return allowed(space, free, space.bounds.new_tensor(list(rows)))

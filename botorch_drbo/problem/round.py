@@ -53,6 +53,16 @@ def checked(radii: ColumnRadii, name: str = "radius") -> dict[str, float]:
     return found
 
 
+def column_of(column: object, space: SearchSpace, name: str) -> int:
+    columns = space.context_columns
+    if column not in columns:
+        raise InputDataError(
+            f"{name} names `{column}`, which is not a context. The contexts are "
+            f"{list(columns)}.{did_you_mean(str(column), columns)}"
+        )
+    return columns.index(str(column))
+
+
 def in_widths(radii: ColumnRadii, space: SearchSpace, name: str = "radius") -> Tensor:
     """The radius of each column in widths of its bounds.
 
@@ -60,16 +70,10 @@ def in_widths(radii: ColumnRadii, space: SearchSpace, name: str = "radius") -> T
     variable, whose radius is a factor, the logarithm. A column that is not named has
     the radius zero.
     """
-    columns = space.context_columns
     widths = space.context_bounds[1] - space.context_bounds[0]
     found = torch.zeros_like(widths)
     for column, value in checked(radii, name).items():
-        if column not in columns:
-            raise InputDataError(
-                f"`{name}` names `{column}`, which is not a context. The "
-                f"contexts are {list(columns)}.{did_you_mean(column, columns)}"
-            )
-        j = columns.index(column)
+        j = column_of(column, space, f"`{name}`")
         if j in space.context_categories:
             if value > 1.0:
                 raise InputDataError(
@@ -118,9 +122,9 @@ class Held:
     # The same for each constraint alone.
     each: tuple[int, ...]
 
-    def words(self) -> str:
+    def words(self, rows: str = "{} trials told") -> str:
         """Say it as the report of a recommendation does."""
-        text = f"held in {self.together} of {self.measured} trials told"
+        text = f"held in {self.together} of {rows.format(self.measured)}"
         if len(self.each) == 1:
             return text
         return f"all {text}, one by one in {', '.join(map(str, self.each))}"
@@ -159,8 +163,7 @@ class ConstraintData:
     def held(self) -> Held:
         """The number of trials in which the constraints were met."""
         met = self.G >= 0
-        each = tuple(met.sum(0).tolist())
-        return Held(len(met), int(met.all(-1).sum()), each)
+        return Held(len(met), int(met.all(-1).sum()), tuple(met.sum(0).tolist()))
 
 
 @dataclass(frozen=True, eq=False)

@@ -198,10 +198,8 @@ class SearchSpace:
         The possible values in this round; a single one if it is known.
         """
         values = _all_values(self.context_discrete, self.context_categories)
-        known = self.known_context
-        if known is None:
-            return values
-        fixed = {j: (known[j].item(),) for j in self.known_columns if j in values}
+        support = self.context_support
+        fixed = {j: (support[0, j].item(),) for j in self.known_columns if j in values}
         return {**values, **fixed}
 
     @property

@@ -82,11 +82,13 @@ def method_text(kind: type) -> str:
 
 def option_meanings(recipe: DataclassInstance) -> dict[str, str]:
     """What the docstrings say about each option of a recipe."""
-    found: dict[str, str] = {}
-    for part in (recipe, *parts_of(recipe).values()):
-        for base in reversed(type(part).__mro__):
-            if base is not object:
-                found |= _entries(_doc(base))
+    found = {
+        name: text
+        for part in (recipe, *parts_of(recipe).values())
+        for base in reversed(type(part).__mro__)
+        if base is not object
+        for name, text in _entries(_doc(base)).items()
+    }
     return {name: found[name] for name in option_values(recipe) if name in found}
 
 

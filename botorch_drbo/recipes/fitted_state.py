@@ -78,18 +78,16 @@ class FittedState:
                 return known.made
         made = make()
         # The owner is kept, so that its identity is not given to another one.
-        fit = _Fit(made, owner, now, self._generators())
-        self._fits[kind, id(owner)] = fit
+        self._fits[kind, id(owner)] = _Fit(made, owner, now, self._generators())
         return made
 
     def model(self, surrogate: Surrogate, *, uses_contexts: bool = True) -> Model:
         r"""The model of ``[x, c]``, constant in what is known; or one of ``x``."""
         space = replace(self.space, known_context=None)
         # Surrogates of a user's function are made anew, the function is not.
-        given = isinstance(surrogate, GivenModel)
         fitted = self.once(
             "joint" if uses_contexts else "decisions",
-            surrogate.function if given else surrogate,
+            surrogate.function if isinstance(surrogate, GivenModel) else surrogate,
             lambda: fit_outcomes(
                 self.history, space, surrogate, uses_contexts=uses_contexts
             ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import abstractmethod
 from dataclasses import dataclass, replace
 from functools import partial
@@ -11,6 +12,7 @@ from typing import ClassVar, Self
 import torch
 from botorch.acquisition import AcquisitionFunction
 from botorch.exceptions.errors import InputDataError
+from botorch.exceptions.warnings import BotorchWarning
 from botorch.models.model import Model
 from torch import Tensor
 
@@ -44,7 +46,6 @@ from botorch_drbo.recommendation.best_decision import (
     Decided,
     decided,
     incumbents,
-    warn_of_the_surest,
 )
 from botorch_drbo.recommendation.chosen_contexts import chosen_contexts
 from botorch_drbo.recommendation.price import (
@@ -408,8 +409,7 @@ class ModelBasedRecipe(Recipe):
         fitted, reference = self._round_of(self._search_model(state), state), None
         chance = self._chance(state.constraints(), fitted)
         if chance is not None:
-            objective = self.exploiting(fitted)
-            fitted, reference = incumbents(objective, chance, fitted)
+            fitted, reference = incumbents(self.exploiting(fitted), chance, fitted)
         roughly = with_few_points(fitted) if self.ranks_by_moments else None
         num = self.raw_samples
         chosen: list[Tensor] = []
@@ -490,7 +490,15 @@ class ModelBasedRecipe(Recipe):
         beliefs = state.later(believed)
         reached = None if feasible is None else feasible >= self.feasibility
         if reached is False:
-            warn_of_the_surest(feasible, self.feasibility)
+            warnings.warn(
+                "No decision was found that meets the outcome constraints with "
+                f"probability {self.feasibility} under every plausible distribution of "
+                f"the context. This is the one with the largest probability, "
+                f"{feasible:.3g}, whatever its value. Try more decisions, or lower "
+                "`feasibility` or the radius.",
+                BotorchWarning,
+                stacklevel=2,
+            )
         rivals, origin = rivals_of(x, history.X, space, chance, candidates)
         if limit is not None:  # others are no rivals
             rivals = rivals[limit.allows(rivals)]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, Field, dataclass, fields, replace
+from dataclasses import Field, dataclass, fields, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -36,12 +37,8 @@ _Recipe = TypeVar("_Recipe", bound="DataclassInstance")
 
 def option_fields(recipe: DataclassInstance) -> dict[str, Field]:
     """The options of a recipe: its own fields, and those of its parts."""
-    own = {
-        field.name: field for field in fields(recipe) if field.name not in _FOR_PEOPLE
-    }
-    parts = [getattr(recipe, own.pop(name).name) for name in _PARTS if name in own]
-    found = {field.name: field for part in parts for field in fields(part)}
-    return {**found, **own}
+    parts = (*parts_of(recipe).values(), recipe)
+    return {name: field for part in parts for name, field in _own_fields(part).items()}
 
 
 def check_names_differ(recipe: DataclassInstance) -> None:
@@ -49,32 +46,31 @@ def check_names_differ(recipe: DataclassInstance) -> None:
     owners = {"recipe": recipe, **parts_of(recipe)}
     of_whom: dict[str, str] = {}
     for owner, part in owners.items():
-        for field in fields(part):
-            if field.name in _FOR_PEOPLE or (part is recipe and field.name in _PARTS):
-                continue
-            if field.name in of_whom:
+        for name in _own_fields(part):
+            if name in of_whom:
                 raise InputDataError(
-                    f"The option `{field.name}` of the {owner} "
-                    f"{type(part).__name__} is also one of the {of_whom[field.name]} "
-                    f"{type(owners[of_whom[field.name]]).__name__}: a value could "
+                    f"The option `{name}` of the {owner} "
+                    f"{type(part).__name__} is also one of the {of_whom[name]} "
+                    f"{type(owners[of_whom[name]]).__name__}: a value could "
                     "reach only one of them. Give one of them another name."
                 )
-            of_whom[field.name] = owner
+            of_whom[name] = owner
 
 
 def option_values(recipe: DataclassInstance) -> dict[str, Any]:
     """The values of all options by name."""
-    values: dict[str, Any] = {}
-    for part in (*parts_of(recipe).values(), recipe):
-        values |= own_values(part)
-    return values
+    parts = (*parts_of(recipe).values(), recipe)
+    return {name: value for part in parts for name, value in own_values(part).items()}
 
 
 def own_values(part: DataclassInstance) -> dict[str, Any]:
     """The values of the fields of a recipe or of a part; without those of its parts."""
+    return {name: getattr(part, name) for name in _own_fields(part)}
+
+
+def _own_fields(part: DataclassInstance) -> dict[str, Field]:
     no_options = (*_FOR_PEOPLE, *_PARTS)
-    names = [field.name for field in fields(part) if field.name not in no_options]
-    return {name: getattr(part, name) for name in names}
+    return {f.name: f for f in fields(part) if f.name not in no_options}
 
 
 def parts_of(recipe: DataclassInstance) -> dict[str, Any]:
@@ -108,20 +104,14 @@ def with_options(recipe: _Recipe, options: Mapping[str, Any]) -> _Recipe:
     return replace(recipe, **changes, **rest)
 
 
-def required(field: Field) -> bool:
-    """Whether an option has no default."""
-    return field.default is MISSING and field.default_factory is MISSING
-
-
 def _part(name: str, given: object) -> Any:
     kind, known = _PARTS[name]
     if isinstance(given, kind):
         return given
     if not isinstance(given, str) or given not in known:
-        near = did_you_mean(given, known) if isinstance(given, str) else ""
         raise InputDataError(
             f"`{name}` must be one of {sorted(known)}, or {kind.__name__} of your own, "
-            f"got {given!r}.{near}"
+            f"got {given!r}.{did_you_mean(given, known)}"
         )
     return known[given]
 
@@ -138,13 +128,24 @@ class ModelsOutcomes(Protocol):
     """What a recipe that models outcomes has."""
 
     @property
-    def default_surrogate(self) -> str: ...
+    @abstractmethod
+    def default_surrogate(self) -> str:
+        """The name of the surrogate if nothing else is given."""
+
     @property
-    def surrogate(self) -> Surrogate | str | ModelMaker | None: ...
+    @abstractmethod
+    def surrogate(self) -> Surrogate | str | ModelMaker | None:
+        """How outcomes are modelled."""
+
     @property
-    def model(self) -> ModelMaker | None: ...
+    @abstractmethod
+    def model(self) -> ModelMaker | None:
+        """A function of the user that makes the model."""
+
     @property
-    def hyperparameters(self) -> FixedHyperparameters | None: ...
+    @abstractmethod
+    def hyperparameters(self) -> FixedHyperparameters | None:
+        """Those of the recipe's own model, if they are known."""
 
 
 def check_outcome_model(recipe: ModelsOutcomes) -> None:

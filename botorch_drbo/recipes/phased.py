@@ -59,8 +59,7 @@ class KnownPrior:
     def of(cls, model: Model, regularizer: float | None = None) -> KnownPrior:
         """Read them off a recipe's model, with its outcome transform undone."""
         model = cast(SingleTaskGP, model)
-        kernel = cast(RBFKernel, model.covar_module)
-        lengthscale = kernel.lengthscale.flatten().tolist()
+        lengthscale = cast(RBFKernel, model.covar_module).lengthscale.flatten().tolist()
         mean = cast(Tensor, cast(ConstantMean, model.mean_module).constant).item()
         noise = cast(GaussianLikelihood, model.likelihood).noise.item()
         units = cast(Standardize, model.outcome_transform)
@@ -92,23 +91,19 @@ class KnownPrior:
 
     def condition(self, X: Tensor, Y: Tensor, space: SearchSpace) -> SingleTaskGP:
         """The model of these data."""
-        prior = FixedHyperparameters(
+        model = FixedHyperparameters(
             self.lengthscale, self.regularization, self.outputscale
-        )
-        model = prior.model(X, Y, space.bounds, space.d_x)
+        ).model(X, Y, space.bounds, space.d_x)
         mean = self.mean / self.prior_std  # the model's unit of y
         cast(ConstantMean, model.mean_module).initialize(constant=mean)
         return model.requires_grad_(False)
 
-    def information_gains(self, num: int) -> tuple[float, ...]:
-        """The largest information gain of 1, 2, ..., ``num`` outcomes in the box."""
-        return _greedy_gains(self.lengthscale, self.noise_ratio, num)
-
 
 @lru_cache(maxsize=16)
-def _greedy_gains(
+def greedy_gains(
     lengthscale: tuple[float, ...], noise_ratio: float, num: int
 ) -> tuple[float, ...]:
+    """The largest information gain of 1, 2, ..., ``num`` outcomes in the unit box."""
     d = len(lengthscale)
     kernel = RBFKernel(ard_num_dims=d).double().requires_grad_(False)
     kernel.lengthscale = torch.tensor(lengthscale, dtype=torch.double)
@@ -265,8 +260,7 @@ class PhasedUncertaintySampling(DelegatingRecipe):
                         f"{value}. Leave `data_free` out."
                     )
             elif value is not None:  # a tensor cannot be saved
-                number = check_nonnegative(value, name).item()
-                object.__setattr__(self, name, number)
+                object.__setattr__(self, name, check_nonnegative(value, name).item())
         if self.norm_bound is not None and self.confidence_width is not None:
             raise InputDataError(
                 f"`norm_bound` ({self.norm_bound}) decides the width only with "
@@ -326,8 +320,7 @@ class PhasedUncertaintySampling(DelegatingRecipe):
         own = torch.arange(len(points), device=points.device) < len(survivors)
         greedy = _greedy(prior, points)
         for row in taken:
-            same = (points == row).all(-1)
-            greedy.observe(int(same.nonzero()[0]))
+            greedy.observe(int((points == row).all(-1).nonzero()[0]))
         return points[greedy.extend(q, own)]
 
     def _replay(
@@ -338,7 +331,10 @@ class PhasedUncertaintySampling(DelegatingRecipe):
     ) -> tuple[PhasedState, SingleTaskGP | None]:
         """The state, and a model with the hyper-parameters of the running episode."""
         history, space = observed.history, observed.space
-        decisions = self._sobol_set(space) if candidates is None else candidates
+        decisions = candidates
+        if decisions is None:
+            # It may not depend on the seed of a call, which is another at each call.
+            decisions = sobol_in_box(self.num_decisions, space.bounds, seed=0)
         survives = torch.ones(len(decisions), dtype=torch.bool, device=decisions.device)
         first, length, episode, prior = 0, 1, 1, None
         while first + length <= history.t:
@@ -405,10 +401,6 @@ class PhasedUncertaintySampling(DelegatingRecipe):
             noise_ratio=1.0,
             episode=episode,
         )
-
-    def _sobol_set(self, space: SearchSpace) -> Tensor:
-        # The set may not depend on the seed of a call, which is another at each call.
-        return sobol_in_box(self.num_decisions, space.bounds, seed=0)
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from botorch.exceptions.errors import InputDataError
 from botorch_drbo._validation import Registry, did_you_mean
 from botorch_drbo.adversaries import Adversary
 from botorch_drbo.adversaries.wasserstein import WassersteinBall
-from botorch_drbo.codec import decode, encode
+from botorch_drbo.codec import decode
 from botorch_drbo.codec.objects import make, tag_of
 from botorch_drbo.objectives import NamedObjective
 from botorch_drbo.policies import Policy
@@ -246,8 +246,3 @@ def recipe_from_dict(
 def decode_options(options: Mapping[str, Any]) -> dict[str, Any]:
     """Turn stored options back into objects."""
     return {name: decode(value, object, name) for name, value in options.items()}
-
-
-def encode_options(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Options in plain JSON types; the inverse of ``decode_options``."""
-    return {name: encode(value, name) for name, value in options.items()}

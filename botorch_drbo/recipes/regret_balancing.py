@@ -26,7 +26,7 @@ from botorch_drbo.problem.round import History
 from botorch_drbo.problem.search_space import SearchSpace
 from botorch_drbo.recipes.fitted_state import FittedState
 from botorch_drbo.recipes.model_based import ModelBasedRecipe
-from botorch_drbo.recipes.phased import KnownPrior
+from botorch_drbo.recipes.phased import KnownPrior, greedy_gains
 from botorch_drbo.sampling import isolated_rng
 from botorch_drbo.schedules import Schedule
 from botorch_drbo.schedules.radii import as_schedule
@@ -333,8 +333,7 @@ class RegretBalancing(ModelBasedRecipe):
                 f"There are {len(rewards) - design} plays, more than the `horizon` of "
                 f"{self.horizon}."
             )
-        gains = self._gains(prior, space)
-        gain = gains[self.horizon - 1]
+        gain = self._gains(prior, space)[self.horizon - 1]
         guesses = self.misspecifications or _guesses(self.horizon, gain)
         count = len(guesses)
         plays, sums = [0] * count, [0.0] * count
@@ -361,8 +360,7 @@ class RegretBalancing(ModelBasedRecipe):
         nobody = min(num_pending, max(design - len(rewards), 0))
         ahead = min(num_pending - nobody, self.horizon - len(played)) + 1
         upcoming = [bounds.index(min(bounds))] * nobody
-        for _ in range(ahead):
-            upcoming.append(take_turn())
+        upcoming += [take_turn() for _ in range(ahead)]
         return BalancingState(
             tuple(guesses),
             gain,
@@ -382,9 +380,12 @@ class RegretBalancing(ModelBasedRecipe):
         """The active bases whose rewards contradict their regret bound."""
         count = len(plays)
         tried = [i for i in range(count) if out[i] is None and plays[i] > 0]
+        # The logarithm is at least 1: the paper's ``ln ln n`` needs that for small n.
         spread = {
             i: self.elimination_constant
-            * math.sqrt(math.log(count * _slow(plays[i]) / self.delta) / plays[i])
+            * math.sqrt(
+                math.log(count * max(1.0, math.log(plays[i])) / self.delta) / plays[i]
+            )
             for i in tried
         }
         best = max(sums[j] / plays[j] - spread[j] for j in tried)
@@ -423,7 +424,7 @@ class RegretBalancing(ModelBasedRecipe):
     def _gains(self, prior: KnownPrior, space: SearchSpace) -> tuple[float, ...]:
         """The largest information gain of 1, 2, ... outcomes in the box."""
         num = self.horizon + self._design(space) + 1
-        return prior.information_gains(num)
+        return greedy_gains(prior.lengthscale, prior.noise_ratio, num)
 
     def _rewards(self, history: History) -> list[float]:
         low, high = self.reward_range
@@ -444,11 +445,6 @@ def _guesses(horizon: int, gain: float) -> tuple[float, ...]:
     """The paper's, down to about ``sqrt(gamma_T / T)``; at least one."""
     count = max(1, math.ceil(1 + 0.5 * math.log2(horizon / gain**2)))
     return tuple(2.0 ** (1 - i) / math.sqrt(gain) for i in range(1, count + 1))
-
-
-def _slow(n: int) -> float:
-    """``ln n``, but at least 1: the paper's ``ln ln n`` needs that for small ``n``."""
-    return max(1.0, math.log(n))
 
 
 def _numbers(

@@ -171,9 +171,8 @@ class RobustRecipe(ModelBasedRecipe):
 
     @property
     def _named(self) -> NamedObjective | None:
-        """What is maximised, if it was said in words."""
-        given = getattr(self.policy, "objective", None)
-        return given if isinstance(given, NamedObjective) else None
+        """The objective of the policy, if it was said in words."""
+        return getattr(self.policy, "named", None)
 
     def worst_case_problem(self, state: FittedRound) -> WorstCaseProblem:
         r"""The adversary's, or that of words around the same contexts."""

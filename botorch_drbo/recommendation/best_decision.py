@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -12,7 +11,6 @@ from typing import NamedTuple, cast
 
 import torch
 from botorch.acquisition import AcquisitionFunction
-from botorch.exceptions.warnings import BotorchWarning
 from botorch.models import ModelListGP
 from botorch.models.model import Model
 from torch import Tensor
@@ -124,20 +122,7 @@ class ChanceConstraint:
     def with_contexts(self, contexts: ContextSet) -> ChanceConstraint:
         """The same with further contexts on the list."""
         seen = len(self.problem.contexts.points)
-        points = torch.cat([self.points, contexts.points[seen:]])
-        return replace(self, points=points)
-
-
-def warn_of_the_surest(probability: float | None, level: float) -> None:
-    """Say that no decision was found that reaches the level."""
-    warnings.warn(
-        "No decision was found that meets the outcome constraints with probability "
-        f"{level} under every plausible distribution of the context. This is the one "
-        f"with the largest probability, {probability:.3g}, whatever its value. Try "
-        "more decisions, or lower `feasibility` or the radius.",
-        BotorchWarning,
-        stacklevel=3,
-    )
+        return replace(self, points=torch.cat([self.points, contexts.points[seen:]]))
 
 
 def best_feasible(
@@ -226,8 +211,7 @@ def _searched(
     def climbed(
         function: AcquisitionFunction, within: SearchSpace, known: Tensor, rank: Tensor
     ) -> _Judged:
-        ends = _climbed(function, within, known, rank, effort)
-        return _Judged.of(acqf, chance, ends)
+        return _Judged.of(acqf, chance, _climbed(function, within, known, rank, effort))
 
     # Two ascents: for the probability if nothing reaches the aim, then for the value
     # among what does.
@@ -489,9 +473,10 @@ def _best_in_each(
     effort: Effort,
 ) -> Tensor:
     """The best expectation in each distribution of a finite family, ``K``."""
-    best = []
     assert problem.family is not None
-    for weights in problem.family.distributions:
-        alone = expectation_of(state, ContextSet(problem.contexts.points, weights))
-        best.append(best_by(alone, state, chance, candidates, effort)[1])
+    each = [
+        expectation_of(state, ContextSet(problem.contexts.points, weights))
+        for weights in problem.family.distributions
+    ]
+    best = [best_by(alone, state, chance, candidates, effort).value for alone in each]
     return torch.stack(best)

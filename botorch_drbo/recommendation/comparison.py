@@ -75,10 +75,8 @@ class Comparison:
     @property
     def better(self) -> Tensor:
         """The probability of beating the first method, ``m x w``; half if equal."""
-        zero = self.gains.mean.new_zeros(self.gains.mean.shape)
-        found = 1.0 - self.gains.cdf(zero)
-        alike = self._alike
-        return found.where(~alike, found.new_tensor(0.5))
+        found = 1.0 - self.gains.cdf(self.gains.mean.new_zeros(self.gains.mean.shape))
+        return found.where(~self._alike, found.new_tensor(0.5))
 
     @property
     def table(self) -> pd.DataFrame:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple, final
 
@@ -228,7 +228,6 @@ class ModelCheck:
         ends = [left_out.predicted.quantile(p) for p in (rest, 1.0 - rest)]
         lower, upper = (left_out.in_units(end) for end in ends)
         beyond = outside(contexts.points, history.C, space)
-        weights = contexts.weights
         return cls(
             trials=tuple(range(history.t)),
             outcomes=left_out.in_units(left_out.outcomes),
@@ -239,7 +238,7 @@ class ModelCheck:
             fold=left_out.fold,
             refitted=folded is not None,
             near=near,
-            unseen=weights[beyond.any(-1)].sum().item(),
+            unseen=contexts.weights[beyond.any(-1)].sum().item(),
             unseen_columns=tuple(
                 (contexts.weights @ beyond.to(contexts.weights)).tolist()
             ),
@@ -290,8 +289,7 @@ class ModelCheck:
     @property
     def num_outside(self) -> int:
         """How many outcomes lie outside their 95% interval."""
-        outside = (self.outcomes < self.lower) | (self.outcomes > self.upper)
-        return int(outside.sum())
+        return int(((self.outcomes < self.lower) | (self.outcomes > self.upper)).sum())
 
     @property
     def coverage(self) -> float:
@@ -389,25 +387,20 @@ class ModelCheck:
         misses = (
             f"{self.num_outside} of {t}; of a calibrated model about {0.05 * t:.2g}"
         )
-        rows = {
-            "model": caution or [f"{t} outcomes"],
-            "five folds" if self.refitted else "leave one out": [self._explains()],
-            "outside their 95%": [misses],
-            "intervals": [self._widened()],
-            "one row": [self.dwarfing_words()],
-            "worst rows": [self._row(trial) for trial in self.worst],
-            **{f"a new {new.column}": [new.words()] for new in self.new_levels},
-            "noise": [self._noise()],
-            "contexts asked for": [self._contexts()],
-            "contexts moved": [moved_words(self.moved)],
-        }
-        lines, width = [], max(_WIDTH, *(len(name) + 2 for name in rows))
-        for name, texts in rows.items():
-            if not texts[0]:
-                continue
-            lines.append(f"{name:<{width}}{texts[0]}")
-            lines += [" " * width + text for text in texts[1:]]
-        return "\n".join(lines)
+        return laid_out(
+            {
+                "model": caution or [f"{t} outcomes"],
+                "five folds" if self.refitted else "leave one out": [self._explains()],
+                "outside their 95%": [misses],
+                "intervals": [self._widened()],
+                "one row": [self.dwarfing_words()],
+                "worst rows": [self._row(trial) for trial in self.worst],
+                **{f"a new {new.column}": [new.words()] for new in self.new_levels},
+                "noise": [self._noise()],
+                "contexts asked for": [self._contexts()],
+                "contexts moved": [moved_words(self.moved)],
+            }
+        )
 
     def __repr__(self) -> str:
         """What counts, on one line."""
@@ -468,6 +461,17 @@ class ModelCheck:
             f"{100 * self.unseen:.0f}% of their weight outside those seen: "
             f"{', '.join(columns)}"
         )
+
+
+def laid_out(rows: Mapping[str, Sequence[str]]) -> str:
+    """Lines with their names before them; without those that say nothing."""
+    said = {name: [*filter(None, texts)] for name, texts in rows.items()}
+    said = {name: texts for name, texts in said.items() if texts}
+    width = max(_WIDTH, *(len(name) + 2 for name in said))
+    lines = []
+    for name, (first, *further) in said.items():
+        lines += [f"{name:<{width}}{first}", *(" " * width + t for t in further)]
+    return "\n".join(lines)
 
 
 def percent(share: float) -> str:

@@ -73,8 +73,7 @@ def moved_contexts(
     chosen = _encoded(X, space.categories, squares=True)
     shares = []
     for j in range(space.d_c):
-        num_levels = space.context_categories.get(j, 0)
-        met = _encoded(C[:, j : j + 1], {0: num_levels})
+        met = _encoded(C[:, j : j + 1], {0: space.context_categories.get(j, 0)})
         known = torch.ones_like(X[:, :1])
         if not _is_sorted(X):  # of sorted rows the order is no time
             known = torch.cat([known, known.cumsum(0)], dim=-1)
@@ -145,8 +144,7 @@ def _shares(met: Tensor, chosen: Tensor, known: Tensor) -> Tensor:
     targets = rest(permuted)  # p x t x m
     free = 1.0 - basis.square().sum(-1, keepdim=True)  # 1 - leverage, t x 1
     total = (targets / free.clamp_min(_LEAST_FREE)).square().sum((-1, -2))
-    features = rest(chosen)
-    sides, sizes, _ = torch.linalg.svd(features, full_matrices=False)
+    sides, sizes, _ = torch.linalg.svd(rest(chosen), full_matrices=False)
     best = torch.full_like(total, -torch.inf)
     for penalty in _PENALTIES:
         shrunk = sides * (sizes.square() / (sizes.square() + penalty))

@@ -137,8 +137,7 @@ class PriceLimit:
             told = state.history.X.unique(dim=0).clamp(*space.bounds)
             told = told[feasible(space, told)]
             top = rows[values.topk(min(_BEST - 1, len(rows))).indices]
-            centres = torch.cat([best.unsqueeze(0), top])
-            near = _around(centres, space, effort.seed)
+            near = _around(torch.cat([best.unsqueeze(0), top]), space, effort.seed)
             rows = torch.cat([best.unsqueeze(0), told, rows, near])
         found = cls(expectation, best, value, gain, float(amount), rows)
         return replace(found, rows=rows[found.allows(rows)])
@@ -266,8 +265,7 @@ def belief_of_loss(
     """What is believed of the expectation of one decision less that of another."""
     points, weights = thinned(reference.points, reference.weights, _MOST_CONTEXTS)
     Z = torch.cat([joined(best, points), joined(x, points)])
-    signed = torch.cat([weights, -weights]).unsqueeze(0)
-    return posterior_of_sums(model, Z, signed)[0]
+    return posterior_of_sums(model, Z, torch.cat([weights, -weights]).unsqueeze(0))[0]
 
 
 def price_of(

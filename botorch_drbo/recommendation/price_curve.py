@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
-from typing import Generic, TypeVar, final
+from dataclasses import dataclass, replace
+from typing import Generic, TypeVar, cast, final
 
 import torch
 from botorch.exceptions.errors import UnsupportedError
@@ -69,8 +69,7 @@ class PriceCurve(Generic[_Row]):
 
     def with_decisions(self, decisions: _Rows) -> PriceCurve[_Rows]:
         """The same with the decisions in other words."""
-        known = {field.name: getattr(self, field.name) for field in fields(self)}
-        return PriceCurve(**{**known, "decisions": decisions})
+        return cast("PriceCurve[_Rows]", replace(self, decisions=decisions))
 
     def mirrored(self) -> PriceCurve[_Row]:
         """The same of minus the outcome."""

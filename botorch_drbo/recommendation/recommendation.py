@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Self, TypeVar, final
+from typing import TYPE_CHECKING, Generic, NamedTuple, Self, TypeVar, final
 
 import torch
 from torch import Tensor
@@ -13,7 +13,7 @@ from torch import Tensor
 from botorch_drbo.ambiguity import SolverStatus
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.problem.round import Held
-from botorch_drbo.recommendation.model_check import ModelCheck, known
+from botorch_drbo.recommendation.model_check import ModelCheck, known, laid_out
 from botorch_drbo.recommendation.moved_contexts import MovedContext, moved_words
 from botorch_drbo.recommendation.price import Price
 from botorch_drbo.recommendation.promise import (
@@ -32,101 +32,6 @@ if TYPE_CHECKING:
 
 
 _NUM_CONTEXTS = 3
-_WIDTH = 20  # of the names of the lines, at least
-
-
-def summary(
-    decision: Mapping[str, object],
-    outcome: str,
-    expected: float,
-    worst_case: float,
-    contexts: Sequence[Mapping[str, object]],
-    before: Sequence[float],
-    after: Sequence[float],
-    *,
-    exact: bool,
-    searched: str = "",
-    known: str = "",
-    feasibility: float | None = None,
-    feasible: bool | None = None,
-    held: Held | None = None,
-    promise: Promise | None = None,
-    level: float = LEVEL,
-    stability: Stability[Any] | None = None,
-    rival: Mapping[str, object] | None = None,
-    beyond: str = "",
-    moved: Sequence[MovedContext] = (),
-    price: Sequence[str] = (),
-    worlds: Sequence[WorldValue] = (),
-    direction: str = "",
-    decided_for: str = "",
-) -> str:
-    """The decision, its values, and the contexts that gain most in the worst case."""
-    gains = [b - a for a, b in zip(before, after, strict=True)]
-    order = sorted(range(len(gains)), key=lambda i: -gains[i])
-    hurt = [
-        f"{row_words(contexts[i])}: weight {after[i]:.3f}, {before[i]:.3f} in the "
-        "reference"
-        for i in order[:_NUM_CONTEXTS]
-        if gains[i] > 1e-6
-    ]
-    note = "" if exact else " (a bound: the solver did not converge)"
-    if promise is None:
-        of_expected, of_worst = " (no interval: the recipe states none)", ""
-    else:
-        share = f"{100 * level:.3g}%"
-        within = f"{share}: {interval_words(promise.expected, level)}"
-        of_expected = f" ({within}, {promise.words()})"
-        of_worst = f" ({share}: {interval_words(promise.worst_case, level)})"
-    rows = {
-        "decision": [row_words(decision)],
-        "model": [known] if known else [],
-        "decided for": [decided_for] if decided_for else [],
-        f"expected {outcome}": [f"{shown(expected)}{of_expected}"],
-        f"worst-case {outcome}": [f"{shown(worst_case)}{of_worst}{note}"],
-        "against": _against(worlds, direction),
-        "price": [*price],
-        "worst case over": [searched] if searched else [],
-        "feasible": _feasible(feasibility, feasible, held),
-        "answer holds": [stability.words(row_words(rival or {}))] if stability else [],
-        "compared with": [stability.compared] if stability else [],
-        "contexts that hurt": []
-        if worlds
-        else hurt or ["none: the worst case is the reference"],
-        "beyond those seen": [beyond] if beyond else [],
-        "contexts moved": [moved_words(moved)] if moved else [],
-    }
-    rows = {name: texts for name, texts in rows.items() if texts}
-    width = max(_WIDTH, *(len(name) + 2 for name in rows))
-    lines = []
-    for name, texts in rows.items():
-        lines += [f"{name:<{width}}" + texts[0]]
-        lines += [" " * width + text for text in texts[1:]]
-    return "\n".join(lines)
-
-
-def _against(worlds: Sequence[WorldValue], direction: str) -> list[str]:
-    """Which of the named distributions is worst, and how it is in the others."""
-    if not worlds:
-        return [direction] if direction else []
-    each = [
-        f"{world.name}: {shown(world.expected)}"
-        + ("" if world.regret is None else f" ({shown(world.regret)} below the best)")
-        for world in worlds
-    ]
-    return [f"{each[0]}, the worst of {len(each)}", *each[1:]]
-
-
-def _feasible(
-    probability: float | None, enough: bool | None, held: Held | None
-) -> list[str]:
-    if probability is None:
-        return []
-    # A probability that is rounded to one would read as certainty.
-    size = f"{probability:.3f}" if probability < 0.9995 else "above 0.999"
-    shortage = "" if enough else ", TOO LITTLE: nothing better was found"
-    measured = "" if held is None else f"; {held.words()}"
-    return [f"with probability {size}{shortage}{measured}"]
 
 
 def row_words(values: Mapping[str, object]) -> str:
@@ -230,33 +135,75 @@ class Assessment(ABC, Generic[_Row]):
         after: Sequence[float],
     ) -> str:
         """About six lines: the decision, its values, the contexts that hurt."""
-        return summary(
-            self._values(self.x),
-            outcome,
-            self.expected_value,
-            self.worst_case_value,
-            contexts,
-            before,
-            after,
-            exact=self.worst_case_status is SolverStatus.EXACT,
-            feasibility=self.feasibility,
-            feasible=self.feasible,
-            searched=self.searched,
-            known=known(self.num_outcomes, self.model_check),
-            held=self.held,
-            promise=self.promise,
-            level=self.level,
-            stability=self.stability,
-            rival=None if self.rival is None else self._values(self.rival),
-            beyond=self.beyond,
-            moved=self.moved,
-            price=()
-            if self.price is None
-            else self.price.words(row_words(self._values(self.price.best)), self.level),
-            worlds=self.worlds,
-            direction=self.direction,
-            decided_for=self._decided_for,
+        gains = [b - a for a, b in zip(before, after, strict=True)]
+        order = sorted(range(len(gains)), key=lambda i: -gains[i])
+        hurt = [
+            f"{row_words(contexts[i])}: weight {after[i]:.3f}, {before[i]:.3f} in the "
+            "reference"
+            for i in order[:_NUM_CONTEXTS]
+            if gains[i] > 1e-6
+        ]
+        exact = self.worst_case_status is SolverStatus.EXACT
+        note = "" if exact else " (a bound: the solver did not converge)"
+        promise, price, stability = self.promise, self.price, self.stability
+        of_expected, of_worst = " (no interval: the recipe states none)", ""
+        if promise is not None:
+            share = f"{100 * self.level:.3g}%"
+            within = f"{share}: {interval_words(promise.expected, self.level)}"
+            of_expected = f" ({within}, {promise.words()})"
+            of_worst = f" ({share}: {interval_words(promise.worst_case, self.level)})"
+        rival = {} if self.rival is None else self._values(self.rival)
+        return laid_out(
+            {
+                "decision": [row_words(self._values(self.x))],
+                "model": [known(self.num_outcomes, self.model_check)],
+                "decided for": [self._decided_for],
+                f"expected {outcome}": [f"{shown(self.expected_value)}{of_expected}"],
+                f"worst-case {outcome}": [
+                    f"{shown(self.worst_case_value)}{of_worst}{note}"
+                ],
+                "against": self._against(),
+                "price": []
+                if price is None
+                else price.words(row_words(self._values(price.best)), self.level),
+                "worst case over": [self.searched],
+                "feasible": [self._feasible()],
+                "answer holds": [stability.words(row_words(rival))]
+                if stability
+                else [],
+                "compared with": [stability.compared] if stability else [],
+                "contexts that hurt": []
+                if self.worlds
+                else hurt or ["none: the worst case is the reference"],
+                "beyond those seen": [self.beyond],
+                "contexts moved": [moved_words(self.moved)],
+            }
         )
+
+    def _against(self) -> list[str]:
+        """Which of the named distributions is worst, and how it is in the others."""
+        if not self.worlds:
+            return [self.direction]
+        each = [
+            f"{world.name}: {shown(world.expected)}"
+            + (
+                ""
+                if world.regret is None
+                else f" ({shown(world.regret)} below the best)"
+            )
+            for world in self.worlds
+        ]
+        return [f"{each[0]}, the worst of {len(each)}", *each[1:]]
+
+    def _feasible(self) -> str:
+        probability = self.feasibility
+        if probability is None:
+            return ""
+        # A probability that is rounded to one would read as certainty.
+        size = f"{probability:.3f}" if probability < 0.9995 else "above 0.999"
+        shortage = "" if self.feasible else ", TOO LITTLE: nothing better was found"
+        measured = "" if self.held is None else f"; {self.held.words()}"
+        return f"with probability {size}{shortage}{measured}"
 
     @property
     def _decided_for(self) -> str:

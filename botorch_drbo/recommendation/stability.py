@@ -280,7 +280,6 @@ def profile(
 
 
 def _with_radius(problem: WorstCaseProblem, radius: Tensor) -> WorstCaseProblem:
-    def ball(points: Tensor) -> AmbiguitySet:
-        return problem.ball(points).with_radius(radius)
-
-    return replace(problem, ball=ball)
+    return replace(
+        problem, ball=lambda points: problem.ball(points).with_radius(radius)
+    )

@@ -9,7 +9,6 @@ from botorch_drbo.plotting.model import plot_slice
 from botorch_drbo.plotting.robustness import plot_price
 from botorch_drbo.plotting.scope import draw_contexts, draw_decisions
 from botorch_drbo.posterior.mixture import GaussianMixture
-from botorch_drbo.problem.round import Held
 from botorch_drbo.recommendation.model_check import (
     FEW_OUTCOMES,
     ModelCheck,
@@ -442,17 +441,11 @@ def _limits(found: Findings) -> str:
     if best.feasibility is None:
         return ""
     size = f"{best.feasibility:.3f}" if best.feasibility < 0.9995 else "above 0.999"
-    held = "" if best.held is None else f" So far they {_held(best.held)}."
+    held = ""
+    if best.held is not None:
+        held = f" So far they {best.held.words('the {} rows that measured them')}."
     names = f" ({', '.join(found.limits)})" if found.limits else ""
     return f"The measured limits{names} are met with probability {size}.{held}"
-
-
-def _held(held: Held) -> str:
-    """In how many rows limits held."""
-    text = f"held in {held.together} of the {held.measured} rows that measured them"
-    if len(held.each) == 1:
-        return text
-    return f"all {text}, one by one in {', '.join(map(str, held.each))}"
 
 
 def _that_hurt(best: NamedRecommendation) -> Markup:

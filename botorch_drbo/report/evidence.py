@@ -35,6 +35,7 @@ from botorch_drbo.space import (
     Ordinal,
     Variable,
 )
+from botorch_drbo.space.constraints import function_name
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -51,23 +52,24 @@ def model_section(found: Findings) -> Markup:
             "The model has no closed form to leave outcomes out, so that it was not "
             "checked.",
         )
-    words = (
+    # Without a title: the page says it.
+    drawn = figure(
+        lambda ax: plot_model_check(check, ax, outcome=outcome).set_title(""),
         "Each dot is one row: what happened against what the model says of it from "
         "other rows, with its 95% interval. Dots on the line are predicted exactly; "
-        f"numbers name the {found.row_name}s that surprise most."
+        f"numbers name the {found.row_name}s that surprise most.",
     )
-    drawn = figure(lambda ax: _drawn_check(check, ax, outcome), words)
+    # The numbers of trials need a word on how they begin, those of lines do not.
+    first = "" if found.lines is not None else " (trial 0 is the first one of the data)"
     surprising = [_surprise(check, row) for row in check.worst]
-    head = [found.row_name, outcome, "predicted", "95% from", "95% to"]
     return joined(
         paragraphs(verdict(check)),
         drawn,
         tag(
             "p",
-            f"The rows that surprise most{_first(found)}. Check whether they are "
-            "right:",
+            f"The rows that surprise most{first}. Check whether they are right:",
         ),
-        table(head, surprising),
+        table([found.row_name, outcome, "predicted", "95% from", "95% to"], surprising),
         disclosed("The check in full", tag("pre", str(check))),
     )
 
@@ -88,7 +90,14 @@ def importance_section(found: Findings) -> Markup:
     largest = max(rows[0][1], 1e-300)
     bars = [
         joined(
-            tag("dt", name, tag("small", _role(name, found))),
+            tag(
+                "dt",
+                name,
+                tag(
+                    "small",
+                    " you choose it" if name in space.decisions else " you meet it",
+                ),
+            ),
             tag(
                 "dd",
                 tag(
@@ -121,8 +130,7 @@ def importance_section(found: Findings) -> Markup:
 def history_section(found: Findings) -> Markup:
     """The outcomes in their order, the best one, and the last rows."""
     optimizer, outcome = found.optimizer, found.best.outcome
-    history = optimizer.history
-    done = history.dropna(subset=[outcome])
+    done = optimizer.history.dropna(subset=[outcome])
     maximize = optimizer.maximize
     outcomes = done[outcome].tolist()
     place = outcomes.index(max(outcomes) if maximize else min(outcomes))
@@ -173,25 +181,10 @@ def with_measured(trials: pd.DataFrame, limits: Sequence[str]) -> pd.DataFrame:
     return shown
 
 
-def _drawn_check(check: ModelCheck, ax, outcome: str) -> None:
-    plot_model_check(check, ax, outcome=outcome)
-    ax.set_title("")  # the page says it
-
-
-def _first(found: Findings) -> str:
-    """What the numbers of trials begin with; those of lines need no word."""
-    return "" if found.lines is not None else " (trial 0 is the first one of the data)"
-
-
 def _surprise(check: ModelCheck, row: int) -> list[object]:
     i = check.trials.index(row)
     columns = (check.outcomes, check.predicted, check.lower, check.upper)
     return [row, *(column[i].item() for column in columns)]
-
-
-def _role(name: str, found: Findings) -> str:
-    is_decision = name in found.optimizer.named_space.decisions
-    return " you choose it" if is_decision else " you meet it"
 
 
 def assumptions_section(found: Findings) -> Markup:
@@ -211,7 +204,11 @@ def assumptions_section(found: Findings) -> Markup:
             f"{name}: {_kind(variable)}" for name, variable in space.contexts.items()
         ),
         "Constraints of the decision": (
-            "; ".join(_constraint(c) for c in space.constraints) or "none"
+            "; ".join(
+                str(c) if isinstance(c, LinearConstraint) else function_name(c)
+                for c in space.constraints
+            )
+            or "none"
         ),
         "Measured limits": _measured(found),
         "Recipe": f"{recipe.name}. {summary}",
@@ -258,9 +255,3 @@ def _kind(variable: Variable) -> str:
     if isinstance(variable, Integer):
         return f"{words}, whole numbers"
     return f"{words}, of which factors count" if isinstance(variable, Log) else words
-
-
-def _constraint(constraint: object) -> str:
-    if isinstance(constraint, LinearConstraint):
-        return str(constraint)
-    return getattr(constraint, "__name__", type(constraint).__name__)

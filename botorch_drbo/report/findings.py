@@ -367,8 +367,7 @@ def with_words(best: NamedRecommendation, rounded: Rounded) -> NamedRecommendati
     if price is not None:
         price = replace(price, best=rounded(price.best, best.x.iloc[:0]))
     if stability is not None and stability.rival is not None:
-        rival = rounded(stability.rival, best.x.iloc[:0])
-        stability = replace(stability, rival=rival)
+        stability = replace(stability, rival=rounded(stability.rival, best.x.iloc[:0]))
     x = rounded(best.x, best.x.iloc[:0])
     return replace(best, x=x, stability=stability, price=price)
 

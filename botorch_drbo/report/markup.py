@@ -40,11 +40,6 @@ def paragraphs(*texts: str) -> Markup:
     return joined(*(tag("p", text) for text in texts if text))
 
 
-def listed(items: Iterable[str]) -> Markup:
-    """A list with a dot before each item."""
-    return tag("ul", *(tag("li", item) for item in items))
-
-
 def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> Markup:
     """A table, its cells as the reports show numbers."""
     body = [tag("tr", *(tag("td", cell(value)) for value in row)) for row in rows]
@@ -103,8 +98,7 @@ def figure(
         draw(drawn.subplots())
         buffer = StringIO()
         drawn.savefig(buffer, format="svg", transparent=True, metadata={"Date": None})
-    caption = tag("figcaption", words)
-    return tag("figure", _themed(buffer.getvalue(), words), caption)
+    return tag("figure", _themed(buffer.getvalue(), words), tag("figcaption", words))
 
 
 def _themed(svg: str, words: str) -> Markup:

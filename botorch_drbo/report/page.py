@@ -85,7 +85,6 @@ def radius_section(found: Findings) -> Markup:
         return tag("p", text)
     # By multiples, or shares, in place of the units of the set.
     by_step = replace(profile, radii=torch.tensor(found.steps, dtype=torch.double))
-    words = f"The worst-case {best.outcome} of the decision if the contexts shift."
     drawn = figure(
         lambda ax: plot_robustness_profile(
             by_step,
@@ -94,14 +93,12 @@ def radius_section(found: Findings) -> Markup:
             xlabel=axis,
             ylabel=f"worst-case {best.outcome}",
         ),
-        words,
+        f"The worst-case {best.outcome} of the decision if the contexts shift.",
     )
-    rows, has_units = [], False
-    for step, value, within in zip(found.steps, values, intervals, strict=True):
-        moved = found.reach(step)
-        has_units = has_units or bool(moved)
-        rows.append([step, *([moved] if moved else []), value, within])
-    units = ["on average the contexts move by"] if has_units else []
+    moves = [[moved] if (moved := found.reach(step)) else [] for step in found.steps]
+    columns = zip(found.steps, moves, values, intervals, strict=True)
+    rows = [[step, *moved, value, within] for step, moved, value, within in columns]
+    units = ["on average the contexts move by"] if any(moves) else []
     head = ["radius, times" if found.has_radius else "share of cases"]
     head += [*units, f"worst-case {best.outcome}", f"{share} interval"]
     meaning = (
@@ -120,12 +117,11 @@ def policy_section(found: Findings) -> Markup:
         return tag("p", f"There is no policy: {tables}")
     parts = [_policy(found, name, rows) for name, rows in tables.items()]
     left_out = len(found.optimizer.named_space.contexts) - len(tables)
-    rest = f"{left_out} further columns were not looked up." if left_out else ""
     return joined(
         paragraphs(
             "If you learn one of these before you choose, choose by this table; the "
             "other contexts stay unknown.",
-            rest,
+            f"{left_out} further columns were not looked up." if left_out else "",
         ),
         *parts,
     )
@@ -268,7 +264,7 @@ def write_report(
     file = Path(path)
     check_new_file(file, "path")
     check_flag(progress, "progress")
-    with shown_progress(progress, STEPS, "report") as bar:
+    with shown_progress(progress, STEPS, "report") as advance:
         found = Findings.of(
             optimizer,
             context_set=context_set,
@@ -279,7 +275,7 @@ def write_report(
             limits=limits,
             rounded=rounded,
             lines=lines,
-            done=partial(bar.advance, failed=False),
+            done=partial(advance, False),
         )
     file.write_text(page(found), encoding="utf-8")
 
@@ -287,11 +283,8 @@ def write_report(
 def page(found: Findings) -> Markup:
     """The whole page, from what was found."""
     space, here = found.optimizer.named_space, files("botorch_drbo.report")
-    chosen = {**_SECTIONS}
-    if found.curve is None:
-        del chosen["price"]
-    if found.scope is None:
-        del chosen["scope"]
+    parts = {"price": found.curve, "scope": found.scope}
+    chosen = {n: part for n, part in _SECTIONS.items() if parts.get(n, n) is not None}
     links = [tag("a", title, href=f"#{name}") for name, (title, _) in chosen.items()]
     sections = [
         tag("section", tag("h2", title), section(found), id=name)
@@ -302,9 +295,8 @@ def page(found: Findings) -> Markup:
     header = tag(
         "header", tag("h1", title), tag("p", made, class_="made"), tag("nav", *links)
     )
-    template = Template((here / "page.html").read_text(encoding="utf-8"))
     return Markup(
-        template.substitute(
+        Template((here / "page.html").read_text(encoding="utf-8")).substitute(
             title=tag("title", title),
             style=(here / "style.css").read_text(encoding="utf-8"),
             body=joined(header, tag("main", *sections)),

@@ -5,11 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, final
 
-from torch import Tensor
-
 from botorch_drbo.recommendation import Recommendation
 from botorch_drbo.recommendation.recommendation import Assessment
-from botorch_drbo.recommendation.stability import Stability
 from botorch_drbo.space.space import Space
 from botorch_drbo.space.table import to_frame
 
@@ -79,7 +76,13 @@ class NamedRecommendation(Assessment["pd.DataFrame"]):
         }
         named = {
             "x": to_frame(found.x.unsqueeze(0), space.decisions),
-            "stability": _named(found.stability, space),
+            "stability": found.stability
+            and replace(
+                found.stability,
+                rival=None
+                if found.stability.rival is None
+                else to_frame(found.stability.rival.unsqueeze(0), space.decisions),
+            ),
             "price": found.price
             and replace(
                 found.price,
@@ -96,7 +99,7 @@ class NamedRecommendation(Assessment["pd.DataFrame"]):
         )
 
     def _values(self, x: pd.DataFrame) -> dict[str, object]:
-        return _rows(x)[0]
+        return x.to_dict("records")[0]
 
     def __repr__(self) -> str:
         """The decision and its values, on one line."""
@@ -106,26 +109,7 @@ class NamedRecommendation(Assessment["pd.DataFrame"]):
         """Decision, expected and worst-case value, and the contexts that hurt most."""
         return self._summary(
             self.outcome,
-            _rows(self.contexts.drop(columns=[_REFERENCE, _WORST])),
+            self.contexts.drop(columns=[_REFERENCE, _WORST]).to_dict("records"),
             self.contexts[_REFERENCE].tolist(),
             self.contexts[_WORST].tolist(),
         )
-
-
-def _named(
-    stability: Stability[Tensor] | None, space: Space
-) -> Stability[pd.DataFrame] | None:
-    """The same with the rival in names and units."""
-    if stability is None:
-        return None
-    known = {field.name: getattr(stability, field.name) for field in fields(stability)}
-    if stability.rival is not None:
-        known["rival"] = to_frame(stability.rival.unsqueeze(0), space.decisions)
-    return Stability(**known)
-
-
-def _rows(table: pd.DataFrame) -> list[dict[str, object]]:
-    """Its rows by name; each value as it stands in its column."""
-    columns = [table[name].tolist() for name in table.columns]
-    names = [str(name) for name in table.columns]
-    return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]

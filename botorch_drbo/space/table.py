@@ -47,10 +47,10 @@ def to_tensor(
                 "row."
             )
 
-        def name_of_cell(i: int, key: str = key, filled: list[int] = filled) -> str:
-            return cell(name, rows, filled[i], key)
-
-        encoded[filled, j] = variable.encode([column[i] for i in filled], name_of_cell)
+        encoded[filled, j] = variable.encode(
+            [column[i] for i in filled],
+            lambda i, key=key, filled=filled: cell(name, rows, filled[i], key),
+        )
     return encoded
 
 

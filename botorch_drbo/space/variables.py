@@ -327,13 +327,11 @@ class Category(Variable):
         codes = {choice: float(i) for i, choice in enumerate(self.choices)}
         for i, name in enumerate(column):
             if not isinstance(name, str) or name not in codes:
-                near = did_you_mean(name, codes) if isinstance(name, str) else ""
                 raise InputDataError(
                     f"{cell(i)} must be one of {list(self.choices)}, got {name!r}."
-                    f"{near}"
+                    f"{did_you_mean(name, codes)}"
                 )
-        indices = [codes[str(name)] for name in column]
-        return torch.tensor(indices, dtype=torch.double)
+        return torch.tensor([codes[str(name)] for name in column], dtype=torch.double)
 
     def decode(self, numbers: Tensor) -> list[Any]:
         r"""The names."""

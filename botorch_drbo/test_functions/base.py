@@ -16,7 +16,6 @@ import numpy as np
 import torch
 from botorch.exceptions.errors import (
     BotorchTensorDimensionError,
-    InputDataError,
     UnsupportedError,
 )
 from botorch.test_functions.base import BaseTestProblem
@@ -26,7 +25,12 @@ from torch.distributions import Distribution, Independent, Normal, Uniform
 from torch.distributions.constraints import Constraint, nonnegative, positive
 from torch.utils.checkpoint import checkpoint
 
-from botorch_drbo._validation import check_bounds, check_finite, check_nonnegative
+from botorch_drbo._validation import (
+    check_bounds,
+    check_count,
+    check_finite,
+    check_nonnegative,
+)
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.sampling import sobol, sobol_in_box
 
@@ -314,10 +318,9 @@ class RobustTestFunction(BaseTestProblem, ABC):
             Noisy outcomes, ``...``.
         """
         value = self.evaluate(X, C)
-        noise = torch.randn(
+        return value + cast(float, self.noise_std) * torch.randn(
             value.shape, generator=generator, dtype=value.dtype, device=value.device
         )
-        return value + cast(float, self.noise_std) * noise
 
     def sample_contexts(self, num: int, seed: int) -> Tensor:
         r"""Draw independent contexts of the true law, clipped to the bounds.
@@ -333,7 +336,7 @@ class RobustTestFunction(BaseTestProblem, ABC):
         Returns:
             Contexts, ``num x d_c``.
         """
-        _check_number(num)
+        check_count(num, "num")
         generator = Generator().manual_seed(seed)
         uniforms = torch.rand(num, self.d_c, generator=generator, dtype=torch.double)
         return self._from_uniforms(uniforms).to(self.context_bounds)
@@ -350,14 +353,13 @@ class RobustTestFunction(BaseTestProblem, ABC):
         Returns:
             Contexts of equal weight, ``num x d_c``; the same at every call.
         """
-        _check_number(num)
+        check_count(num, "num")
         return self._true_contexts(num, seed).to(self.context_bounds, copy=True)
 
     def _true_contexts(self, num: int, seed: int = _TRUTH_SEED) -> Tensor:
         """In float64 and on the CPU wherever the function is, and kept."""
         if (num, seed) not in self._contexts:
-            uniforms = sobol(num, self.d_c, seed)
-            self._contexts[num, seed] = self._from_uniforms(uniforms)
+            self._contexts[num, seed] = self._from_uniforms(sobol(num, self.d_c, seed))
         return self._contexts[num, seed]
 
     def expected_value(self, X: Tensor, num: int = _NUM_TRUE_CONTEXTS) -> Tensor:
@@ -374,7 +376,7 @@ class RobustTestFunction(BaseTestProblem, ABC):
             Expected values, ``...``.
         """
         self._check_columns(X, self.d_x, "X")
-        _check_number(num)
+        check_count(num, "num")
         contexts = self._true_contexts(num).to(X)  # n x d_c
         x = X.reshape(-1, self.d_x)  # B x d_x
         if self._separated is not None:
@@ -438,17 +440,14 @@ class RobustTestFunction(BaseTestProblem, ABC):
             )
 
 
-def _check_number(num: int) -> None:
-    if num < 1:
-        raise InputDataError(f"`num` must be at least 1, got {num}.")
-
-
 class HasExpectedValue(Protocol):
     """A box of decisions, and their expected values: what a search needs."""
 
     bounds: Tensor
 
-    def expected_value(self, X: Tensor, num: int) -> Tensor: ...
+    @abstractmethod
+    def expected_value(self, X: Tensor, num: int) -> Tensor:
+        """Over so many contexts, ``N x d_x`` to ``N``."""
 
 
 def find_optimum(

@@ -6,6 +6,7 @@ CONTRACTS = (
     "acquisition",
     "adversaries",
     "ambiguity_sets",
+    "fixtures",
     "policies",
     "recipes",
 )

@@ -95,8 +95,7 @@ def data(t: int = 12, dtype: torch.dtype = torch.double) -> tuple[Tensor, Tensor
 
     Shapes: returns ``t x 3``.
     """
-    generator = torch.Generator().manual_seed(7)
-    Z = torch.rand(t, 3, generator=generator, dtype=torch.double)
+    Z = torch.rand(t, 3, generator=torch.Generator().manual_seed(7), dtype=torch.double)
     Z[:, 2] = -1 + 4 * Z[:, 2]
     Y = -(Z[:, :2] - 0.6).square().sum(-1, True) * 4 + Z[:, :1] * Z[:, 2:].sin()
     return Z.to(dtype), Y.to(dtype)
@@ -199,12 +198,14 @@ class AcquisitionContract:
         assert acqf(rows()).shape == (5,)
         assert acqf(rows()[0]).shape == (1,)  # 2-d X gets a t-batch of one
         assert acqf(rows(6).reshape(2, 3, 1, 2)).shape == (2, 3)
-        with pytest.raises(UnsupportedError, match="sequential=True"):
-            acqf(rows(4).reshape(2, 2, 2))
-        with pytest.raises(ValueError, match="dimensions"):
-            acqf(rows()[0, 0])
-        with pytest.raises(BotorchTensorDimensionError, match="decisions alone"):
-            acqf(torch.rand(5, 1, 3, dtype=torch.double))
+        joint, wide = rows(4).reshape(2, 2, 2), torch.rand(5, 1, 3, dtype=torch.double)
+        for X, error, message in (
+            (joint, UnsupportedError, "sequential=True"),
+            (rows()[0, 0], ValueError, "dimensions"),
+            (wide, BotorchTensorDimensionError, "decisions alone"),
+        ):
+            with pytest.raises(error, match=message):
+                acqf(X)
 
     def test_documented_and_drawn_as_botorch_does(self, case: AcquisitionCase) -> None:
         """``forward`` has its docstring, and nothing is pending."""
@@ -380,8 +381,7 @@ class AcquisitionContract:
         assert model.train_targets.dtype == torch.double
         for name, value in model.state_dict().items():
             assert value.dtype == state[name].dtype and torch.equal(value, state[name])
-        again = acqf(rows())
-        torch.testing.assert_close(again, before, rtol=0.0, atol=case.rounding)
+        torch.testing.assert_close(acqf(rows()), before, rtol=0.0, atol=case.rounding)
 
     def test_float32(self, case: AcquisitionCase) -> None:
         """Model, contexts and decisions."""

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import pytest
@@ -17,12 +16,13 @@ from botorch.exceptions.errors import (
 from torch import Tensor
 
 from botorch_drbo.adversaries import Adversary
-from botorch_drbo.codec import decode, encode
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.recipes import RobustRecipe
 from botorch_drbo.testing.fixtures import (
     PRIOR,
     SMALL,
+    check_options_explained,
+    restored,
     run_for_each,
     small_problem,
     state_against,
@@ -65,14 +65,6 @@ class AdversaryCase:
     known_within: float = 0.0
 
 
-def wavy_scores(contexts: Tensor) -> Tensor:
-    """Scores whose worst contexts lie in different places.
-
-    Shapes: ``contexts``: ``n x 2``, returns ``3 x n``.
-    """
-    return (FREQUENCIES @ contexts.mT).sin()
-
-
 def check_contexts(contexts: ContextSet, low: Tensor, high: Tensor) -> None:
     """Assert that this is a distribution on contexts of a box."""
     assert contexts.points.dtype == contexts.weights.dtype == torch.double
@@ -110,13 +102,11 @@ class AdversaryContract:
         self, case: AdversaryCase, kind: str
     ) -> None:
         """Weights on the simplex, contexts inside, known and whole where they are."""
-        adversary = case.adversary
-        state = state_against(adversary, **KINDS[kind])
-        listed = adversary.search_problem(state).listed()
+        state = state_against(case.adversary, **KINDS[kind])
+        listed = case.adversary.search_problem(state).listed()
         check_contexts(listed, *state.space.context_bounds)
         if kind == "known":
-            away = (listed.points[:, 0] - 10.5).abs().max().item()
-            assert away <= case.known_within
+            assert (listed.points[:, 0] - 10.5).abs().max().item() <= case.known_within
         if kind == "integers":
             assert torch.equal(listed.points[:, 1], listed.points[:, 1].round())
 
@@ -131,8 +121,7 @@ class AdversaryContract:
             adversary.worst_case_problem(state),
             adversary.chance_constraint_problem(state),
         ):
-            low, high = state.space.context_bounds
-            check_contexts(of_decision.contexts, low, high)
+            check_contexts(of_decision.contexts, *state.space.context_bounds)
             if of_decision.box is not None:
                 support = state.space.context_support
                 assert (of_decision.box[0] >= support[0]).all() and (
@@ -152,8 +141,7 @@ class AdversaryContract:
         self, case: AdversaryCase
     ) -> None:
         """The reference is plausible."""
-        adversary = case.adversary
-        found = adversary.search_problem(state_against(adversary))
+        found = case.adversary.search_problem(state_against(case.adversary))
         scores = found.contexts.points.cos().sum(-1)
         expectation = (found.contexts.weights * scores).sum()
         value = found.ambiguity_set.value(scores, found.contexts.weights)
@@ -168,7 +156,8 @@ class AdversaryContract:
             adversary.worst_case_problem(state),
         )
         listed = searched.listed()
-        scores = wavy_scores(listed.points)  # s x n
+        # Their worst contexts lie in different places.
+        scores = (FREQUENCIES @ listed.points.mT).sin()  # s x n
         near, ball = searched.ambiguity_set, promised.ball(listed.points)
         if ball.has_radius:  # of a large one each worst case is the lowest score
             near, ball = near.with_radius(0.1), ball.with_radius(0.1)
@@ -212,9 +201,8 @@ class AdversaryContract:
             ).to(contexts.weights)
             assert (levels.sum(0) == 1.0).all(), "context_order"
             others = torch.stack([contexts.points[:, 0], contexts.points[:, 0] ** 2])
-            ones = torch.ones_like(others[:1])
-            features = torch.cat([ones, others]) * contexts.weights  # 3 x n
-            moments.append(features @ levels.mT)
+            features = torch.cat([torch.ones_like(others[:1]), others])  # 3 x n
+            moments.append(features * contexts.weights @ levels.mT)
         torch.testing.assert_close(*moments, msg="context_order")
 
     def test_a_seed_decides_all_that_is_drawn(self, case: AdversaryCase) -> None:
@@ -248,24 +236,18 @@ class AdversaryContract:
 
     def test_no_context_and_no_reference(self, case: AdversaryCase) -> None:
         """An error says what to give."""
-        adversary = case.adversary
-        state = state_against(adversary)
-        unseen = replace(
-            state, history=replace(state.history, contexts=torch.empty(0, 2))
-        )
+        adversary, state = case.adversary, state_against(case.adversary)
+        history = replace(state.history, contexts=torch.empty(0, 2))
+        unseen = replace(state, history=history)
         for ask in (adversary.search_problem, adversary.worst_case_problem):
             with pytest.raises(InputDataError, match=r"no context yet.*`reference`"):
                 ask(unseen)
 
     def test_it_is_stored_and_restored(self, case: AdversaryCase) -> None:
         """Through JSON, and it asks the same then."""
-        adversary = case.adversary
-        stored = encode(adversary, "adversary")
-        again = decode(json.loads(json.dumps(stored, allow_nan=False)), Adversary, "it")
-        assert type(again) is type(adversary)
-        assert encode(again, "adversary") == stored
+        again = restored(case.adversary, Adversary)
         found, expected = (
-            one.search_problem(state_against(one)) for one in (again, adversary)
+            one.search_problem(state_against(one)) for one in (again, case.adversary)
         )
         assert torch.equal(found.listed().points, expected.listed().points)
         scores = found.contexts.points.cos().sum(-1)
@@ -291,10 +273,4 @@ class AdversaryContract:
 
     def test_every_option_is_explained(self, case: AdversaryCase) -> None:
         """In the docstring of the class: they are options of recipes."""
-        docstring = type(case.adversary).__doc__
-        assert docstring
-        for option in fields(case.adversary):
-            assert f"{option.name}: " in docstring, (
-                f"{type(case.adversary).__name__} does not say what `{option.name}` "
-                f"is: write `{option.name}: ...` below `Args:` in its docstring."
-            )
+        check_options_explained(case.adversary)

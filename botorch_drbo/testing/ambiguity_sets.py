@@ -74,6 +74,12 @@ class AmbiguitySetCase:
         """Of finite differences: the larger the error, the larger the step."""
         return 1e-6 if self.exact else 1e-3
 
+    def instance(
+        self, radius: float, seed: int, n: int, zeros: bool = False, ties: bool = False
+    ) -> tuple[AmbiguitySet, Tensor, Tensor]:
+        """A set for n contexts, with scores and weights of them."""
+        return self.make(radius, n), *instance(seed, n, zeros, ties)
+
     def close(self, rtol: float = 1e-7, atol: float = 1e-7) -> Tolerances:
         r"""The tolerances of a derivative, which an inexact solver may exceed.
 
@@ -153,8 +159,7 @@ class AmbiguitySetContract:
 
     def test_its_class_variables_say_what_it_does(self, case: AmbiguitySetCase) -> None:
         """Others rely on them: a wrong one gives wrong worst cases, or refusals."""
-        values, weights = instance(3, 6, zeros=True)
-        ambiguity = case.make(0.4, 6)
+        ambiguity, values, weights = case.instance(0.4, 3, 6, zeros=True)
         assert ambiguity.has_radius == case.has_radius, "has_radius"
         empty = weights == 0.0
         there = values.where(~empty, values.amin(-1, keepdim=True) - 1.0)
@@ -195,8 +200,7 @@ class AmbiguitySetContract:
         ties: bool,
     ) -> None:
         """Between the minimum and the mean; feasible weights."""
-        values, weights = instance(seed, n, zeros, ties)
-        ambiguity = case.make(radius, n)
+        ambiguity, values, weights = case.instance(radius, seed, n, zeros, ties)
         robust = ambiguity.worst_case(values, weights)
         if ambiguity.holds_reference or case.function is not None:
             assert (robust.value <= (values * weights).sum(-1) + case.error).all()
@@ -279,19 +283,19 @@ class AmbiguitySetContract:
 
     def test_first_order_gradients(self, case: AmbiguitySetCase) -> None:
         """Gradients of value and sensitivity are finite differences."""
-        values, weights = instance(1, 7)
-        ambiguity = case.make(0.13, 7)
+        ambiguity, values, weights = case.instance(0.13, 1, 7)
         radius = torch.full((4, 1), 0.13, dtype=torch.double)
         optional = ambiguity.solve(values, weights, radius).reference_gradient
-
-        def value(f: Tensor, p: Tensor) -> Tensor:
-            # The derivative in p is taken along the simplex.
-            return ambiguity.worst_case(f, p / p.sum(-1, keepdim=True)).value
 
         weights.requires_grad_(optional is not None)
         inputs = (values.requires_grad_(), weights)
         options = {"eps": case.step, **case.close(1e-3, 1e-5)}
-        assert torch.autograd.gradcheck(value, inputs, **options)
+        # The derivative in p is taken along the simplex.
+        assert torch.autograd.gradcheck(
+            lambda f, p: ambiguity.worst_case(f, p / p.sum(-1, keepdim=True)).value,
+            inputs,
+            **options,
+        )
         assert torch.autograd.gradcheck(
             lambda f: ambiguity.sensitivity(f, weights), values, **options
         )
@@ -300,8 +304,7 @@ class AmbiguitySetContract:
         self, sized_case: AmbiguitySetCase
     ) -> None:
         """And both are a difference."""
-        values, weights = instance(2, 8)
-        ambiguity = sized_case.make(0.13, 8)
+        ambiguity, values, weights = sized_case.instance(0.13, 2, 8)
         ambiguity.radius.requires_grad_()
         robust = ambiguity.worst_case(values, weights)
         (gradient,) = torch.autograd.grad(robust.value.sum(), ambiguity.radius)
@@ -397,8 +400,7 @@ class AmbiguitySetContract:
 
     def test_shapes_and_dtype(self, case: AmbiguitySetCase) -> None:
         """Any batch, shared weights, one row, float32."""
-        values, weights = instance(1, 6)
-        ambiguity = case.make(0.2, 6)
+        ambiguity, values, weights = case.instance(0.2, 1, 6)
         batched = ambiguity.worst_case(values, weights).value
         shared = ambiguity.worst_case(values, weights[0]).value
         torch.testing.assert_close(shared[0], batched[0])
@@ -413,8 +415,7 @@ class AmbiguitySetContract:
 
     def test_a_set_may_be_moved_to_float32(self, case: AmbiguitySetCase) -> None:
         """Its numbers are rounded, and no more."""
-        values, weights = instance(1, 6)
-        ambiguity = case.make(0.2, 6)
+        ambiguity, values, weights = case.instance(0.2, 1, 6)
         expected = ambiguity.worst_case(values, weights).value
         found = ambiguity.float().worst_case(values.float(), weights.float()).value
         assert found.dtype == torch.float
@@ -431,27 +432,25 @@ class AmbiguitySetContract:
     def test_bad_input(self, case: AmbiguitySetCase) -> None:
         """Wrong shapes, weights off the simplex, bad radii."""
         ambiguity = case.make(0.2, 6)
-        with pytest.raises(BotorchTensorDimensionError):
-            ambiguity.worst_case(torch.zeros(4, 6), torch.ones(5))
-        with pytest.raises(BotorchTensorDimensionError):
-            ambiguity.worst_case(torch.tensor(1.0), torch.ones(6))
-        with pytest.raises(BotorchTensorDimensionError, match="contexts"):
-            ambiguity.worst_case(torch.zeros(4, 0), torch.zeros(0))
+        p, scores = torch.full((6,), 1 / 6), torch.zeros(2, 6)
+        for values, weights, radius, message in (
+            (scores, torch.ones(5), None, ""),
+            (torch.tensor(1.0), torch.ones(6), None, ""),
+            (torch.zeros(4, 0), torch.zeros(0), None, "contexts"),
+            (scores, p, torch.full((3,), 0.1), "broadcast"),
+            (scores, p.expand(3, 6), None, "broadcast"),
+        ):
+            with pytest.raises(BotorchTensorDimensionError, match=message):
+                ambiguity.worst_case(values, weights, radius=radius)
         with pytest.raises(InputDataError):
             ambiguity.distance(torch.ones(6), -torch.ones(6))
-        p = torch.full((6,), 1 / 6)
-        off = [2 * p, p - torch.eye(6)[0], torch.full((6,), torch.nan)]
-        off.append(torch.stack([p, 1.01 * p]))
-        for weights in off:
+        nan = torch.full((6,), torch.nan)
+        for weights in (2 * p, p - torch.eye(6)[0], nan, torch.stack([p, 1.01 * p])):
             for method in (ambiguity.worst_case, ambiguity.sensitivity):
                 with pytest.raises(InputDataError, match="simplex"):
-                    method(torch.zeros(2, 6), weights)
+                    method(scores, weights)
         with pytest.raises(InputDataError, match="radius"):
-            ambiguity.worst_case(torch.zeros(2, 6), p, radius=torch.tensor([0.1, -0.1]))
-        with pytest.raises(BotorchTensorDimensionError, match="broadcast"):
-            ambiguity.worst_case(torch.zeros(2, 6), p, radius=torch.full((3,), 0.1))
-        with pytest.raises(BotorchTensorDimensionError, match="broadcast"):
-            ambiguity.worst_case(torch.zeros(2, 6), p.expand(3, 6))
+            ambiguity.worst_case(scores, p, radius=torch.tensor([0.1, -0.1]))
 
     def test_weights_changed_in_place_are_looked_at_again(
         self, case: AmbiguitySetCase
@@ -482,8 +481,7 @@ class AmbiguitySetContract:
 
     def test_one_radius_per_row(self, sized_case: AmbiguitySetCase) -> None:
         """A radius for each row, and a curve over radii."""
-        values, weights = instance(4, 7)
-        ambiguity = sized_case.make(0.13, 7)
+        ambiguity, values, weights = sized_case.instance(0.13, 4, 7)
         radii = torch.tensor([0.0, 0.02, 0.13, 9.0], dtype=torch.double)
         together = ambiguity.worst_case(values, weights, radius=radii)
         for row, radius in enumerate(radii):
@@ -522,8 +520,7 @@ class AmbiguitySetContract:
 
     def test_survives_copies_and_json(self, case: AmbiguitySetCase) -> None:
         """Copy, pickle and codec give the same values."""
-        values, weights = instance(5, 6)
-        ambiguity = case.make(0.2, 6)
+        ambiguity, values, weights = case.instance(0.2, 5, 6)
         value = ambiguity.worst_case(values, weights).value
         copies = [copy.deepcopy(ambiguity), pickle.loads(pickle.dumps(ambiguity))]
         if case.function is not None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
+from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import Any, Protocol, cast
+from dataclasses import fields, replace
+from typing import Any, Protocol, TypeVar, cast
 
 import pytest
 import torch
@@ -15,6 +17,7 @@ from gpytorch.kernels import Kernel, MaternKernel, ScaleKernel
 from torch import Tensor
 
 from botorch_drbo.adversaries import Adversary, FittedRound
+from botorch_drbo.codec import decode, encode
 from botorch_drbo.policies import Policy
 from botorch_drbo.problem import History, SearchSpace
 from botorch_drbo.recipes import RobustRecipe
@@ -58,23 +61,55 @@ def nothing_fitted(
     """Options of a recipe with which no hyper-parameters are fitted."""
     if not policy.needs_ensemble:
         return {"hyperparameters": prior}
-    other = replace(prior, lengthscale=0.6)
-    return {"surrogate": EnsembleOf([prior, other])}
+    return {"surrogate": EnsembleOf([prior, replace(prior, lengthscale=0.6)])}
 
 
 def state_against(
     adversary: Adversary,
     *,
     seed: int = 0,
-    joint: bool = True,
     prior: FixedHyperparameters = PRIOR,
     **kinds: Any,
 ) -> FittedRound:
     """The round of ``small_problem``, as an adversary sees it."""
     history, space = small_problem(**kinds)
     recipe = RobustRecipe(adversary=adversary, hyperparameters=prior)
+    return replace(fitted_round(recipe, history, space), seed=seed)
+
+
+def fitted_round(
+    recipe: RobustRecipe,
+    history: History,
+    space: SearchSpace,
+    *,
+    uses_contexts: bool | None = None,
+) -> FittedRound:
+    """A round of a recipe with a model of these data, by default its own."""
+    joint = recipe.uses_contexts if uses_contexts is None else uses_contexts
     model = recipe.fitted(history, space, uses_contexts=joint)
-    return recipe.state_of(model, history, space, seed)
+    return recipe.state_of(model, history, space, 0)
+
+
+Part = TypeVar("Part", Adversary, Policy)
+
+
+def restored(part: Part, kind: type[Part]) -> Part:
+    """The same part out of JSON, which says the same again."""
+    stored = encode(part, "it")
+    again = decode(json.loads(json.dumps(stored, allow_nan=False)), kind, "it")
+    assert type(again) is type(part)
+    assert encode(again, "it") == stored
+    return again
+
+
+def check_options_explained(part: Adversary | Policy) -> None:
+    """The docstrings of its classes say what each option is."""
+    documented = " ".join(kind.__doc__ or "" for kind in type(part).__mro__)
+    for option in fields(part):
+        assert f"{option.name}: " in documented, (
+            f"{type(part).__name__} does not say what `{option.name}` is: "
+            f"write `{option.name}: ...` below `Args:` in its docstring."
+        )
 
 
 def known_model(
@@ -129,8 +164,7 @@ def member_of(model: EnsembleMapSaasSingleTaskGP, number: int) -> SingleTaskGP:
     kernel.initialize(outputscale=ensembled.outputscale[number])
     cast(Kernel, kernel.base_kernel).initialize(lengthscale=base.lengthscale[number])
     alone.mean_module.initialize(constant=cast(Tensor, level)[number])
-    noise = cast(Tensor, model.likelihood.noise)[number]
-    alone.likelihood.initialize(noise=noise)
+    alone.likelihood.initialize(noise=cast(Tensor, model.likelihood.noise)[number])
     return alone.eval()
 
 
@@ -138,9 +172,9 @@ class Named(Protocol):
     """What has a name, by which a failing test calls it."""
 
     @property
+    @abstractmethod
     def name(self) -> str:
         """The name."""
-        ...
 
 
 def run_for_each(metafunc: pytest.Metafunc, **cases: Sequence[Named]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import ClassVar, TypeVar
+from typing import ClassVar
 
 import pytest
 import torch
@@ -14,8 +14,7 @@ from botorch.exceptions.errors import (
 )
 
 from botorch_drbo.acquisition import DistributionallyRobustUCB
-from botorch_drbo.adversaries import ADVERSARIES, Adversary
-from botorch_drbo.codec import decode, encode
+from botorch_drbo.adversaries import ADVERSARIES, Adversary, FittedRound
 from botorch_drbo.objectives import UncertaintyObjective
 from botorch_drbo.policies import Policy
 from botorch_drbo.posterior.exact import with_inducing_points
@@ -27,23 +26,23 @@ from botorch_drbo.surrogate import (
 from botorch_drbo.testing.fixtures import (
     PRIOR,
     SMALL,
+    Part,
+    check_options_explained,
+    fitted_round,
     nothing_fitted,
+    restored,
     run_for_each,
     small_problem,
 )
 
 FEWER = {"num_contexts": 16, "num_outside": 8, "num_features": 32, "num_paths": 4}
-Part = TypeVar("Part", Adversary, Policy)
+X = torch.linspace(-0.9, 2.9, 9, dtype=torch.double).reshape(-1, 1, 1)
 
 
 def smaller(part: Part) -> Part:
     """The same part with fewer contexts, features and paths."""
     names = {field.name for field in fields(part)}
     return replace(part, **{key: n for key, n in FEWER.items() if key in names})
-
-
-def _all_adversaries() -> dict[str, Adversary]:
-    return {name: smaller(adversary) for name, adversary in ADVERSARIES.items()}
 
 
 @dataclass(frozen=True)
@@ -69,7 +68,9 @@ class PolicyCase:
 
     name: str
     policy: Policy
-    adversaries: Mapping[str, Adversary] = field(default_factory=_all_adversaries)
+    adversaries: Mapping[str, Adversary] = field(
+        default_factory=lambda: {name: smaller(a) for name, a in ADVERSARIES.items()}
+    )
     refuses: Collection[str] = ()
     draws: bool = False
 
@@ -90,6 +91,11 @@ class PolicyCase:
     def taken(self) -> list[str]:
         """The names of the adversaries that it takes."""
         return [name for name in self.adversaries if name not in self.refuses]
+
+    def fitted(self) -> tuple[RobustRecipe, FittedRound]:
+        """The recipe against the first of these, and its round of ``small_problem``."""
+        recipe = self.against(self.taken[0])
+        return recipe, fitted_round(recipe, *small_problem())
 
 
 @dataclass(frozen=True)
@@ -179,18 +185,11 @@ class PolicyContract:
 
     def test_it_is_stored_and_restored(self, case: PolicyCase) -> None:
         """The policy alone."""
-        stored = encode(case.policy, "policy")
-        text = json.dumps(stored, allow_nan=False)
-        again = decode(json.loads(text), Policy, "policy")
-        assert type(again) is type(case.policy)
-        assert encode(again, "policy") == stored
+        restored(case.policy, Policy)
 
     def test_pending_decisions_have_a_say(self, case: PolicyCase) -> None:
         """The best decision has a lower value once it is pending."""
-        history, space = small_problem()
-        recipe = case.against(case.taken[0])
-        model = recipe.fitted(history, space, uses_contexts=recipe.uses_contexts)
-        state = recipe.state_of(model, history, space, 0)
+        recipe, state = case.fitted()
         x = torch.linspace(-1.0, 3.0, 41, dtype=torch.double).reshape(-1, 1, 1)
         free = recipe.exploring(state, None)(x)
         with_pending = recipe.exploring(state, x[free.argmax()])(x)
@@ -206,21 +205,16 @@ class PolicyContract:
         """By ``set_X_pending``, with the same values."""
         if not case.policy.conditions_in_place:
             return
-        history, space = small_problem()
-        recipe = case.against(case.taken[0])
-        model = recipe.fitted(history, space, uses_contexts=recipe.uses_contexts)
-        state = recipe.state_of(model, history, space, 0)
-        x = torch.linspace(-1.0, 3.0, 9, dtype=torch.double).reshape(-1, 1, 1)
+        recipe, state = case.fitted()
         acqf = recipe.exploring(state, None)
-        acqf(x)
-        for pending in (x[2], x[:5, 0]):
+        acqf(X)
+        for pending in (X[2], X[:5, 0]):
             acqf.set_X_pending(pending)
             at_once = recipe.exploring(state, pending)
-            torch.testing.assert_close(acqf(x), at_once(x), rtol=1e-6, atol=1e-8)
+            torch.testing.assert_close(acqf(X), at_once(X), rtol=1e-6, atol=1e-8)
 
     def test_exploiting_does_not_explore(self, case: PolicyCase) -> None:
         """Of the posterior mean: more doubt about it leaves the objective as it is."""
-        history, space = small_problem()
         values = []
         for scale in (1.0, 9.0):  # of both variances: the same mean, 3 times sigma
             noise = scale * PRIOR.noise_variance
@@ -228,10 +222,7 @@ class PolicyContract:
             recipe = case.against(case.taken[0]).with_options(
                 **nothing_fitted(case.policy, prior)
             )
-            model = recipe.fitted(history, space, uses_contexts=recipe.uses_contexts)
-            state = recipe.state_of(model, history, space, 0)
-            x = torch.linspace(-0.9, 2.9, 5, dtype=torch.double).reshape(-1, 1, 1)
-            values.append(recipe.exploiting(state)(x))
+            values.append(recipe.exploiting(fitted_round(recipe, *small_problem()))(X))
         torch.testing.assert_close(*values, rtol=1e-6, atol=1e-8)
 
     def test_it_needs_an_ensemble_if_it_says_so(self, case: PolicyCase) -> None:
@@ -253,28 +244,22 @@ class PolicyContract:
             takes_one = False
         assert case.policy.needs_ensemble != takes_one, "needs_ensemble"
         name = case.policy.default_surrogate
-        if name is not None:
-            made = SURROGATES[name]
-            assert made.is_ensemble or not case.policy.needs_ensemble, "needs_ensemble"
+        if name is not None and case.policy.needs_ensemble:
+            assert SURROGATES[name].is_ensemble, "needs_ensemble"
 
     def test_it_maximises_the_worst_case_if_it_says_so(self, pair: _Pair) -> None:
         """What is exploited is then the worst case of the posterior mean."""
         policy, recipe = pair.case.policy, pair.recipe
-        history, space = small_problem()
-        x = torch.linspace(-0.9, 2.9, 9, dtype=torch.double).reshape(-1, 1, 1)
-        model = recipe.fitted(history, space, uses_contexts=recipe.uses_contexts)
-        found = recipe.exploiting(recipe.state_of(model, history, space, 0))(x)
-        model = recipe.fitted(history, space, uses_contexts=True)
-        searched = recipe.adversary.search_problem(
-            recipe.state_of(model, history, space, 0)
-        )
+        found = recipe.exploiting(fitted_round(recipe, *small_problem()))(X)
+        joint = fitted_round(recipe, *small_problem(), uses_contexts=True)
+        searched = recipe.adversary.search_problem(joint)
         worst = DistributionallyRobustUCB(
-            model,
+            joint.model,
             0.0,
             searched.contexts,
             UncertaintyObjective(searched.ambiguity_set),
             outside_contexts=searched.outside,
-        )(x)
+        )(X)
         same = bool(((found - worst).abs() <= 1e-6).all())
         assert policy.maximises_worst_case == same, "maximises_worst_case"
 
@@ -282,14 +267,11 @@ class PolicyContract:
         """Then inducing points at nearly all rows give nearly the same values."""
         if not case.policy.ranks_by_moments:
             return
-        history, space = small_problem()
-        recipe = case.against(case.taken[0])
-        model = recipe.fitted(history, space, uses_contexts=recipe.uses_contexts)
-        x = torch.linspace(-0.9, 2.9, 9, dtype=torch.double).reshape(-1, 1, 1)
-        few = with_inducing_points(model, history.t - 1)
+        recipe, state = case.fitted()
+        few = with_inducing_points(state.model, state.history.t - 1)
         exact, again, nearly = (
-            recipe.exploring(recipe.state_of(one, history, space, seed), None)(x)
-            for one, seed in ((model, 0), (model, 1), (few, 0))
+            recipe.exploring(one, None)(X)
+            for one in (state, replace(state, seed=1), replace(state, model=few))
         )
         torch.testing.assert_close(exact, again, msg="ranks_by_moments")  # no draws
         alike = torch.corrcoef(torch.stack([exact, nearly]))[0, 1]
@@ -300,7 +282,6 @@ class PolicyContract:
         if case.policy.context_order is not None or not case.policy.uses_contexts:
             return
         history, space = small_problem(context_categories={1: 3})
-        x = torch.linspace(-0.9, 2.9, 9, dtype=torch.double).reshape(-1, 1, 1)
         feared = [n for n, a in case.adversaries.items() if not a.believes_reference]
         taken = [n for n in case.taken if n in feared] or case.taken
         recipe, values = case.against(taken[0]), []
@@ -309,29 +290,21 @@ class PolicyContract:
             for rows in (C, contexts):
                 rows[:, 1] = (rows[:, 1] + shift) % 3.0
             renamed = replace(history, C=C, contexts=contexts)
-            model = recipe.fitted(renamed, space, uses_contexts=True)
-            state = recipe.state_of(model, renamed, space, 0)
-            values.append(recipe.exploiting(state)(x))
+            state = fitted_round(recipe, renamed, space)
+            values.append(recipe.exploiting(state)(X))
         torch.testing.assert_close(*values, msg="context_order")
         if recipe.adversary.believes_reference:
             return
         # Of an outcome that the category alone decides, another one is a worst case.
-        Y = history.C[:, 1:].square()
         prior = replace(PRIOR, lengthscale=(1e3, 1e3, 0.4))
         recipe = recipe.with_options(**nothing_fitted(case.policy, prior))
-        history = replace(history, Y=Y)
-        model = recipe.fitted(history, space, uses_contexts=True)
-        state = recipe.state_of(model, history, space, 0)
+        history = replace(history, Y=history.C[:, 1:].square())
+        state = fitted_round(recipe, history, space)
         expected = DistributionallyRobustUCB(
-            model, 0.0, state.contexts(), UncertaintyObjective.so()
+            state.model, 0.0, state.contexts(), UncertaintyObjective.so()
         )
-        assert (recipe.exploiting(state)(x) < expected(x) - 1e-3).all(), "context_order"
+        assert (recipe.exploiting(state)(X) < expected(X) - 1e-3).all(), "context_order"
 
     def test_every_option_is_explained(self, case: PolicyCase) -> None:
         """In the docstring of the class: they are options of recipes."""
-        documented = " ".join(kind.__doc__ or "" for kind in type(case.policy).__mro__)
-        for option in fields(case.policy):
-            assert f"{option.name}: " in documented, (
-                f"{type(case.policy).__name__} does not say what `{option.name}` is: "
-                f"write `{option.name}: ...` below `Args:` in its docstring."
-            )
+        check_options_explained(case.policy)

@@ -86,11 +86,15 @@ def check_proposal(x: Tensor, q: int, space: SearchSpace) -> None:
     assert (x >= space.bounds[0]).all() and (x <= space.bounds[1]).all()
 
 
+def check_apart(x: Tensor) -> None:
+    """No two decisions are within a hundredth of the range."""
+    assert torch.cdist(x / 4.0, x / 4.0).fill_diagonal_(1.0).min() > 9e-3
+
+
 def check_recommendation(best: Recommendation, space: SearchSpace) -> None:
     """Assert that a recommendation is well formed."""
     check_proposal(best.x.unsqueeze(0), 1, space)
-    n = best.context_set.num_points
-    assert best.worst_case_weights.shape == (n,)
+    assert best.worst_case_weights.shape == (best.context_set.num_points,)
     assert best.worst_case_weights.min() >= 0
     assert best.worst_case_weights.sum().item() == pytest.approx(1.0, abs=1e-5)
     assert best.worst_case_value <= best.expected_value + 1e-5
@@ -145,9 +149,8 @@ class RecipeContract:
     ) -> None:
         """Shapes, dtype, bounds, weights; also for one outcome and for float32."""
         history, space = problem(**kind)
-        recipe = case.recipe
-        check_proposal(recipe.propose(history, space), 1, space)
-        check_recommendation(recipe.recommend(history, space), space)
+        check_proposal(case.recipe.propose(history, space), 1, space)
+        check_recommendation(case.recipe.recommend(history, space), space)
 
     def test_seed_decides_everything_and_nothing_leaks(self, case: RecipeCase) -> None:
         """Nor does the caller's random state change."""
@@ -177,9 +180,7 @@ class RecipeContract:
         pending = torch.cat([alone, history.X[:1]])
         x = recipe.propose(history, space, q=3, X_pending=pending, seed=1)
         check_proposal(x, 3, space)
-        gaps = torch.cdist(torch.cat([x, pending]) / 4.0, torch.cat([x, pending]) / 4.0)
-        gaps.fill_diagonal_(1.0)
-        assert gaps.min() > 9e-3
+        check_apart(torch.cat([x, pending]))
         empty = recipe.propose(history, space, X_pending=history.X[:0], seed=1)
         assert torch.equal(empty, alone)
 
@@ -193,9 +194,7 @@ class RecipeContract:
         X = torch.linspace(-1.0, 3.0, 12, dtype=torch.double).unsqueeze(-1)
         C = torch.linspace(10.0, 12.0, 12, dtype=torch.double).unsqueeze(-1).flip(0)
         history = History(X=X, C=C, Y=100.0 * X, contexts=C)
-        x = single_case.recipe.propose(history, space, q=4)
-        gaps = torch.cdist(x / 4.0, x / 4.0).fill_diagonal_(1.0)
-        assert gaps.min() > 9e-3
+        check_apart(single_case.recipe.propose(history, space, q=4))
 
     def test_decisions_in_parallel_are_no_replicates(
         self, apart_case: RecipeCase
@@ -205,8 +204,7 @@ class RecipeContract:
         history, space = problem(t=40, d_x=1)
         x = apart_case.recipe.propose(history, space, q=4, seed=2)
         check_proposal(x, 4, space)
-        gaps = torch.cdist(x / 4.0, x / 4.0).fill_diagonal_(1.0)
-        assert gaps.min() > 9e-3  # of a side
+        check_apart(x)  # of a side
 
     @pytest.mark.parametrize(
         ("reference", "error"),
@@ -292,8 +290,8 @@ class RecipeContract:
         recipe = case.recipe
         if recipe.takes_constraints:
             free = recipe.propose(history, space)
-            side = (free[0, 0] - 1.0).sign()  # it is infeasible, half of the box is not
-            room = side * (1.0 - history.X[:, :1])
+            # It is infeasible, half of the box is not.
+            room = (free[0, 0] - 1.0).sign() * (1.0 - history.X[:, :1])
             data = ConstraintData(X=history.X, C=history.C, G=room)
             limited = replace(history, constraints=data)
             best = recipe.recommend(limited, space)

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
@@ -36,7 +36,7 @@ def act(word: str) -> object:
 
 @contextmanager
 def engine(retries: int = 0) -> Iterator[Engine[int]]:
-    with Engine[int](act, retries=retries) as made:
+    with closing(Engine[int](act, retries=retries)) as made:
         yield made
 
 
@@ -79,7 +79,7 @@ def test_a_call_that_ends_its_process_is_lost_alone() -> None:
         first = one(made, "a")
         made.start(1, "die")
         made.start(2, "b")
-        while made.num_running:
+        while made.running:
             made.wait()
             time.sleep(0.01)
             made.look()
@@ -127,6 +127,7 @@ def test_without_cloudpickle_it_says_what_to_do(
 
 KILLED = """
 import signal, subprocess, sys, time
+from contextlib import closing
 from botorch_drbo.execution.engine import Engine
 
 def simulate(path):
@@ -137,7 +138,7 @@ def simulate(path):
 
 if __name__ == "__main__":
     signal.signal(signal.SIGINT, signal.default_int_handler)  # `pytest &` ignores it
-    with Engine(simulate) as engine:
+    with closing(Engine(simulate)) as engine:
         engine.start(0, sys.argv[1])
         engine.wait()
 """

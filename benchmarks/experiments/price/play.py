@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
@@ -23,10 +22,9 @@ from benchmarks.experiments.price.rules import (
 )
 from benchmarks.experiments.price.truth import truth_of
 from benchmarks.run.engine import one_thread
-from benchmarks.run.parallel import in_parallel
 from benchmarks.run.provenance import commit
 from benchmarks.study.cases import check_names
-from benchmarks.study.judge import keep
+from benchmarks.study.judge import collected, keep, num_failed, place
 from botorch_drbo import RobustOptimizer
 from botorch_drbo.optimizer.run import Purpose
 from botorch_drbo.recipes import make_recipe
@@ -156,11 +154,6 @@ def tasks(parts: list[str], work: Path) -> dict[tuple[str, str, int], Any]:
     return todo
 
 
-def place(work: Path, part: str, case: str, seed: int) -> Path:
-    """Where a block is kept."""
-    return work / part / f"{case}_{seed}.json"
-
-
 def _block(make: Any, part: str, case: str, seed: int, work: Path) -> None:
     with one_thread():
         rows = make(case, seed)
@@ -192,14 +185,6 @@ def read_tables(out: Path) -> pd.DataFrame:
     return pd.concat(frames, ignore_index=True)
 
 
-def collected(work: Path, part: str = "*") -> list[dict[str, Any]]:
-    """The rows of all blocks, perhaps of one part only."""
-    rows: list[dict[str, Any]] = []
-    for path in sorted(work.glob(f"{part}/*.json")):
-        rows += json.loads(path.read_text(encoding="utf-8"))
-    return rows
-
-
 def play(
     parts: list[str], *, work: Path, out: Path, workers: int, report_only: bool
 ) -> int:
@@ -219,9 +204,7 @@ def play(
     failed = 0
     if not report_only:
         todo = tasks(parts or list(PARTS), work)
-        for key, outcome in in_parallel(todo, workers=workers):
-            failed += isinstance(outcome, BaseException)
-            print(*key, outcome or "", flush=True)
+        failed = num_failed(todo, workers)
         write_tables(collected(work), out)
     page = make_report(read_tables(out))
     (out / "README.md").write_text(page, encoding="utf-8")

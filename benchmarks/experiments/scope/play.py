@@ -13,13 +13,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from benchmarks.experiments.price.play import collected, place
 from benchmarks.experiments.scope.cases import CASES, EXPERIMENT, OUTCOME, ListedWorld
 from benchmarks.experiments.scope.report import make_report, report_of_plates
 from benchmarks.run.engine import one_thread
-from benchmarks.run.parallel import in_parallel
 from benchmarks.run.provenance import commit
-from benchmarks.study.judge import keep
+from benchmarks.study.judge import collected, keep, num_failed, place
 from botorch_drbo import NamedOptimizer
 from botorch_drbo.ambiguity import ConditionalValueAtRisk
 from botorch_drbo.sampling import derive_seed
@@ -276,9 +274,7 @@ def play(name: str, *, work: Path, out: Path, workers: int, report_only: bool) -
             for case in study.cases
             if not place(work, name, case, seed).exists()
         }
-        for key, outcome in in_parallel(todo, workers=workers):
-            failed += isinstance(outcome, BaseException)
-            print(*key, outcome or "", flush=True)
+        failed = num_failed(todo, workers)
         frame = pd.DataFrame(collected(work, name)).round(2)
         frame.to_csv(out / table, index=False)
     text = report(pd.read_csv(out / table))
