@@ -13,7 +13,7 @@ from torch.nn.functional import pad
 
 from botorch_drbo.acquisition import DistributionallyRobustUCB
 from botorch_drbo.adversaries import WorstCaseProblem
-from botorch_drbo.adversaries.base import listed, with_unlisted
+from botorch_drbo.adversaries.base import sample_of_box, with_unlisted
 from botorch_drbo.ambiguity import AmbiguitySet
 from botorch_drbo.ambiguity.base import check_has_radius
 from botorch_drbo.calibrate import robustness_profile
@@ -193,9 +193,7 @@ def against_rivals(
         view, weights = searched.view, searched.context_set.weights
         ball = searched.objective.ambiguity_set
     else:
-        if problem.box is not None and not problem.fills_box:
-            sample = listed(problem, seed)[problem.contexts.num_points :]
-            found = with_unlisted(found, sample)
+        found = with_unlisted(found, sample_of_box(problem, seed))
         columns = range(len(x), len(x) + found.dim)
         view = marginal_posterior(model, columns).over(found.points)
         weights, ball = found.weights, problem.ball(found.points)
