@@ -100,6 +100,12 @@ class FactorizedModel:
             exact.components or [], inputs, self.context_columns
         )
 
+    def of(self, exact: ExactPosterior) -> FactorizedModel:
+        """The same sides for a posterior of the same inputs, with other noise."""
+        twin = copy(self)
+        twin.exact = exact
+        return twin
+
     def system_at(self, inside: Tensor) -> SkeletonSystem:
         """What turns kernel rows at contexts into moments.
 
@@ -514,13 +520,17 @@ class ProductPosterior(MarginalPosterior):
         )
         self.context_side = context_side
         self.factors = FactorizedModel(self.exact, context_side)
+        self._conditioned: FactorizedModel | None = None  # on the last pending inputs
         self.smooth = self.exact.smooth
 
     def hallucinating(self, pending: Tensor, noise: float = 1.0) -> ProductPosterior:
         """See ``MarginalPosterior``."""
         conditioned = copy(self)
-        conditioned.exact = self.exact.hallucinating(pending, noise)
-        conditioned.factors = FactorizedModel(conditioned.exact, self.context_side)
+        conditioned.exact = exact = self.exact.hallucinating(pending, noise)
+        known = self._conditioned
+        if known is None or known.exact.train_inputs is not exact.train_inputs:
+            self._conditioned = known = FactorizedModel(exact, self.context_side)
+        conditioned.factors, conditioned._conditioned = known.of(exact), None
         return conditioned
 
     @property
