@@ -101,16 +101,19 @@ def overtaken(
     if ball.holds_reference:
         bounds = rival_values @ weights
 
-    def worst_cases(rows: Tensor, radius: float) -> Tensor:
-        radii = weights.new_full((len(rows),), radius)
-        return ball.worst_case(rows, weights, radius=radii).value
+    def worst_cases(rows: Tensor, *radii: float) -> Tensor:
+        at = weights.new_tensor(radii).expand(len(rows))
+        return ball.worst_case(rows, weights, radius=at).value
 
-    def against(which: Tensor, radius: float) -> tuple[Tensor, Tensor]:
+    def against(
+        which: Tensor, radius: float, least: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
         """Worst cases of rivals ``k``, and what they have to exceed to be better.
 
         Of a rival whose bound does not exceed it, the bound.
         """
-        least = worst_cases(values.unsqueeze(0), radius) + slack
+        if least is None:
+            least = worst_cases(values.unsqueeze(0), radius) + slack
         found = bounds[which]
         close = (found > least).nonzero().squeeze(-1)
         if len(close):
@@ -120,9 +123,11 @@ def overtaken(
     own = ball.radius.item()
     until, rival = None, None
     low, everyone = own, torch.arange(len(rivals), device=rivals.device)
-    steps = torch.linspace(own, _TIMES * own, _NUM_RADII, dtype=torch.double)
-    for high in steps.tolist():
-        found, least = against(everyone, high)
+    steps = torch.linspace(own, _TIMES * own, _NUM_RADII, dtype=torch.double).tolist()
+    # All at once: of a single row the calls take longer than the arithmetic.
+    leasts = worst_cases(values.expand(_NUM_RADII, -1), *steps) + slack
+    for high, least in zip(steps, leasts.split(1), strict=True):
+        found, least = against(everyone, high, least)
         ahead = (found > least).nonzero().flatten()
         if not len(ahead):
             low, bounds = high, found
