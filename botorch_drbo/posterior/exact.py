@@ -47,6 +47,7 @@ from botorch_drbo.posterior.stationary_moments import (
     ExplainedVariance,
     StationarySystem,
     stationary_mean_slopes,
+    stationary_means,
     stationary_moments,
     stationary_slopes,
 )
@@ -441,6 +442,14 @@ class _ExactMoments(LocalMoments):
     def _means(self, part: slice) -> Tensor:
         posterior = self.view.posterior
         return posterior.means(posterior.join(self.X, self.view.contexts[part]))
+
+    def _means_of_moments(self, part: slice) -> Tensor:
+        exact, contexts = self.view.posterior, self.view.contexts[part]
+        if exact.system is None or exact.scaled is None:
+            return super()._means_of_moments(part)
+        Z = exact.scaled(exact.join(self.X, contexts))  # b x n x d
+        mean = exact.prior_mean + stationary_means(exact.system, Z.flatten(0, -2))
+        return (exact.mean_offset + exact.mean_scale * mean).reshape(Z.shape[:-1])
 
     def _mean_slopes(self, contexts: slice | Tensor) -> Tensor:
         exact, contexts = self.view.posterior, self.view.points(contexts)

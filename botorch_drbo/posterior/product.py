@@ -241,6 +241,9 @@ class _SeparableMoments(LocalMoments):
         side = system.context_side[:, part]
         return separable_means(self.side, system._replace(context_side=side))
 
+    def _means_of_moments(self, part: slice) -> Tensor:
+        return self._means(part)
+
     def _mean_slopes(self, contexts: slice | Tensor) -> Tensor:
         view = self.view
         if view.closed is not None:

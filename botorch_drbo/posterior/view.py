@@ -93,7 +93,7 @@ class LocalMoments(ABC):
         """
         with self._graph():
             if not self._means_alone:
-                return self._given_back(self._moments(part)[0])
+                return self._given_back(self._means_of_moments(part))
             return self._given_back(self._means(part))
 
     def slopes(self, contexts: slice | Tensor = ALL) -> MomentSlopes:
@@ -149,6 +149,10 @@ class LocalMoments(ABC):
 
     def _means(self, part: slice) -> Tensor:
         """Means, ``b (x S) x n``."""
+        return self._moments(part)[0]
+
+    def _means_of_moments(self, part: slice) -> Tensor:
+        """Those that ``_moments`` finds, to the last bit, ``b (x S) x n``."""
         return self._moments(part)[0]
 
     @abstractmethod
