@@ -419,6 +419,12 @@ class _InterpolatedMoments(LocalMoments):
         found = separable_means(self.side, self.view.system)  # b x r
         return found @ self.view.interpolation[:, part]
 
+    def _means_of_moments(self, part: slice) -> Tensor:
+        # Beside zeros: a product of as many rows is rounded in the same way.
+        found = separable_means(self.side, self.view.system)
+        both = torch.stack([found, torch.zeros_like(found)])
+        return (both @ self.view.interpolation[:, part])[0]
+
     def _moments(self, part: slice) -> tuple[Tensor, Tensor]:
         # f(c_i) = sum_s E_is f(c_s), of both moments.
         found = self.at_skeleton @ self.view.interpolation[:, part]  # 2 x b x n
