@@ -24,11 +24,11 @@ from botorch_drbo.posterior.blocks import in_blocks
 ALL = slice(None)
 MEANS_ALONE_FROM, MANY_PAIRS = 256, 2**15
 """With fewer rows, and fewer pairs of row and context, means are those of the moments,
-to the last bit, and cost little."""
+to the last bit."""
 
 
 def means_alone_pay(num_rows: int, num_contexts: int) -> bool:
-    """Whether means are found without the variances, where nobody asks for these."""
+    """Whether means are found in a way of their own: their last bits may differ."""
     return num_rows >= MEANS_ALONE_FROM or num_rows * num_contexts >= MANY_PAIRS
 
 
