@@ -39,6 +39,7 @@ DEFAULTS = {
     "DecisionAcquisitionFunction.ranking": "the values themselves",
     "LocalMoments._mean_slopes": "those of all slopes",
     "LocalMoments._means": "those of the moments",
+    "LocalMoments._means_of_moments": "the first of both moments",
     "MarginalPosterior._over_coarsely": "the coarse form of the view of both moments",
     "MarginalPosterior._over_for_means": "the view of both moments",
     "Objective.few": "None: it needs the whole list",

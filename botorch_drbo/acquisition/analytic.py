@@ -441,6 +441,7 @@ class RobustAcquisitionFunction(PosteriorAcquisitionFunction, ABC):
         if self.misspecification != 0.0:
             self._find_precision()  # first of all: a model whose noise is not known
         self._views: dict[MarginalPosterior, View] = {}
+        self._before: tuple[MarginalPosterior, View] | None = None
         self.set_X_pending(X_pending)
 
     def _prepare(self, joint: Tensor | None) -> None:
@@ -450,10 +451,21 @@ class RobustAcquisitionFunction(PosteriorAcquisitionFunction, ABC):
         if joint is not None:
             contexts = self._pending_at
             resolved = self.observed.hallucinating(joint, _NEARLY_NO_NOISE)
-            self._repelled = self.observed.over(contexts), resolved.over(contexts)
+            self._repelled = self._observed_at(contexts), resolved.over(contexts)
         # What was observed stays where others become pending.
         kept = self._views.get(self.observed)
         self._views = {} if kept is None else {self.observed: kept}
+
+    def _observed_at(self, contexts: Tensor) -> View:
+        """What was observed, over ``k x d_c`` contexts, most often those of before."""
+        known = self._before
+        if (
+            known is None
+            or known[0] is not self.observed
+            or not known[1].contexts.equal(contexts.to(known[1].contexts))
+        ):
+            self._before = known = self.observed, self.observed.over(contexts)
+        return known[1]
 
     @property
     def view(self) -> View:

@@ -312,7 +312,7 @@ class WorstCaseProblem:
         Args:
             seed: The seed of the Sobol points.
         """
-        contexts = with_unlisted(self.contexts, listed(self, seed))
+        contexts = with_unlisted(self.contexts, sample_of_box(self, seed))
         return contexts, self.ball(contexts.points)
 
 
@@ -326,15 +326,20 @@ def with_unlisted(contexts: ContextSet, others: Tensor) -> ContextSet:
     return ContextSet(points, pad(weights, (0, len(points) - len(weights))))
 
 
-def listed(problem: WorstCaseProblem, seed: int) -> Tensor:
-    """The contexts of a problem, and those that fill its box, ``m x d_c``."""
+def sample_of_box(problem: WorstCaseProblem, seed: int) -> Tensor:
+    """Contexts that fill the box of a problem, ``m x d_c``; none if nothing is new."""
     given = problem.contexts.points
     if problem.box is None or problem.fills_box:
-        return given
+        return given[:0]
     sample = filling(problem.box, problem.values, seed)
-    if problem.fixed:
-        sample = on_fibres(given, sample, problem.fixed, _MOST_ON_FIBRES)
-    return torch.cat([given, sample])
+    if not problem.fixed:
+        return sample
+    return on_fibres(given, sample, problem.fixed, _MOST_ON_FIBRES)
+
+
+def listed(problem: WorstCaseProblem, seed: int) -> Tensor:
+    """The contexts of a problem, and those that fill its box, ``m x d_c``."""
+    return torch.cat([problem.contexts.points, sample_of_box(problem, seed)])
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

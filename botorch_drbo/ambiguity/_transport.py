@@ -141,6 +141,40 @@ class Line:
         return self.order.take(best)
 
 
+@dataclass(frozen=True)
+class Ground:
+    """A cost, ``n x m``, and what it says of every row of scores."""
+
+    cost: Tensor
+    # The line on which the contexts lie; None if there is none.
+    line: Line | None
+    # The largest cost of each atom, ``n``.
+    farthest: Tensor
+    # The first of the nearest candidates of each atom, ``n``.
+    nearest: Tensor
+    # Whether others are as near, ``n``.
+    tied: Tensor
+
+    @classmethod
+    def of(cls, cost: Tensor) -> Ground:
+        """What a cost says."""
+        nearest = cost <= cost.amin(-1, keepdim=True)  # n x m
+        first = nearest.byte().argmax(-1, keepdim=True)
+        # To look for a second one is much faster than to count them.
+        tied = nearest.scatter_(-1, first, False).any(-1)
+        return cls(cost, Line.of(cost), cost.amax(-1), first.squeeze(-1), tied)
+
+    def of_atoms(self, which: Tensor) -> Ground:
+        """The same for some of the atoms."""
+        return Ground(
+            self.cost[which],
+            self.line and self.line.of_atoms(which),
+            self.farthest[which],
+            self.nearest[which],
+            self.tied[which],
+        )
+
+
 _FEW_PAIRS = 2**17  # of which a minimum takes as long as some twenty calls
 _CHUNK_ELEMENTS = {"cpu": 2**16, "cuda": 2**24}  # on the CPU a chunk stays in cache
 
@@ -333,20 +367,18 @@ def assignment_at_zero(f: Tensor, cost: Tensor) -> Assignment:
     return _assignment(f, cost, target)
 
 
-def assignment_at_infinity(f: Tensor, cost: Tensor) -> Assignment:
+def assignment_at_infinity(f: Tensor, ground: Ground) -> Assignment:
     """The cut for large ``lambda``: the lowest score among the nearest candidates."""
     # For lambda large: the nearest candidate, of equal ones that of the lowest score.
-    nearest = cost <= cost.amin(-1, keepdim=True)  # n x m
-    first = nearest.byte().argmax(-1, keepdim=True)
-    target = first.squeeze(-1).repeat(len(f), 1)
-    # To look for a second one is much faster than to count them.
-    others = nearest.scatter(-1, first, False)
-    tied = others.any(-1).nonzero().squeeze(-1)
-    masked = torch.zeros_like(cost[tied]).masked_fill_(~nearest[tied], torch.inf)
+    target = ground.nearest.repeat(len(f), 1)
+    tied = ground.tied.nonzero().squeeze(-1)
+    costs = ground.cost[tied]
+    farther = costs > costs.amin(-1, keepdim=True)
+    masked = torch.zeros_like(costs).masked_fill_(farther, torch.inf)
     row, atom = torch.ones_like(target[:, tied]).nonzero(as_tuple=True)
     ones = f.new_ones(len(row))
     target[row, tied[atom]] = cheapest_target(f, masked, ones, row, atom)
-    return _assignment(f, cost, target)
+    return _assignment(f, ground.cost, target)
 
 
 def _assignment(f: Tensor, cost: Tensor, target: Tensor) -> Assignment:

@@ -15,7 +15,7 @@ from torch import Tensor
 from botorch_drbo._validation import check_finite
 from botorch_drbo.ambiguity._transport import (
     Bracket,
-    Line,
+    Ground,
     are_few,
     assignment_at_infinity,
     assignment_at_zero,
@@ -99,7 +99,7 @@ class Wasserstein(AmbiguitySet):
 
     def __init__(self, radius: float | Tensor, cost: Tensor | None = None) -> None:
         super().__init__(radius)
-        self._known_line: tuple[Tensor, int, Line | None] | None = None
+        self._known: tuple[Tensor, int, Ground] | None = None
         if cost is None:
             self.register_buffer("cost", None)
             return
@@ -167,26 +167,27 @@ class Wasserstein(AmbiguitySet):
             )
         return self.cost
 
-    def _from_mass(self, p: Tensor) -> tuple[Tensor, Tensor, Line | None]:
-        """Weights and costs of the atoms that have weight in any row; their line.
+    def _from_mass(self, p: Tensor) -> tuple[Tensor, Ground]:
+        """Weights and the ground of the atoms that have weight in any row.
 
         Shapes: ``p``: ``b x n``, returns ``b x k`` and ``k x m``.
         """
-        cost, line = self._ground.to(p), self._line()  # it may have become float32
-        p = p[:, : len(cost)]  # others have no weight
+        ground = self._known_ground(p)
+        p = p[:, : len(ground.cost)]  # others have no weight
         sources = p.any(0).nonzero().squeeze(-1)
-        if len(sources) in (0, len(cost)):  # none where there is no row at all
-            return p, cost, line
-        return p[:, sources], cost[sources], line and line.of_atoms(sources)
+        if len(sources) in (0, len(ground.cost)):  # none where there is no row at all
+            return p, ground
+        return p[:, sources], ground.of_atoms(sources)
 
-    def _line(self) -> Line | None:
-        """The line on which the contexts lie, if there is one; found once."""
-        cost = self._ground
+    def _known_ground(self, p: Tensor) -> Ground:
+        """What the cost says of all scores, found once; dtype and device of ``p``."""
+        cost = self._ground  # it may have become float32
         if cost.is_inference():  # changes of such a tensor are not counted
-            return Line.of(cost.double())
-        known = self._known_line
-        if known is None or known[0] is not cost or known[1] != cost._version:
-            self._known_line = known = cost, cost._version, Line.of(cost.double())
+            return Ground.of(cost.to(p))
+        known = self._known
+        same = known and known[0] is cost and known[1] == cost._version
+        if known is None or not same or known[2].cost.device != p.device:
+            self._known = known = cost, cost._version, Ground.of(cost.to(p))
         return known[2]
 
     def prices(self, robust: RobustValue, weights: Tensor) -> Prices:
@@ -274,7 +275,8 @@ class Wasserstein(AmbiguitySet):
     def _bound(self, values: Tensor, weights: Tensor, radius: Tensor) -> Tensor:
         low = values.amin(-1, keepdim=True)
         f = (values - low).reshape(-1, values.shape[-1])
-        p, cost, line = self._from_mass(weights.reshape(len(f), -1))
+        p, ground = self._from_mass(weights.reshape(len(f), -1))
+        line = ground.line
         # Weak duality: at lambda = slope all atoms stay, which is worth p.f less slope
         # times what the radius leaves over; at lambda = 0 the value is the lowest
         # score.
@@ -282,9 +284,9 @@ class Wasserstein(AmbiguitySet):
             scores, slope = line.descent(f)
             value, plan_cost = (p * scores).sum(-1), torch.zeros_like(slope)
         else:
-            stay = assignment_at_infinity(f, cost)
+            stay = assignment_at_infinity(f, ground)
             value, plan_cost = stay.cut(p)
-            slope = largest_slope(f, cost, stay, p > 0)
+            slope = largest_slope(f, ground.cost, stay, p > 0)
         found = value - slope * (radius.reshape(-1) - plan_cost)
         return low.squeeze(-1) + found.clamp_min(0.0).reshape(values.shape[:-1])
 
@@ -351,13 +353,14 @@ class Wasserstein(AmbiguitySet):
         return (f[row, target] + lam[row] * cost[atom, target]).reshape(len(f), -1)
 
     def _solve_rows(self, f: Tensor, p: Tensor, radius: Tensor) -> tuple[Tensor, ...]:
-        p, cost, line = self._from_mass(p)
+        p, ground = self._from_mass(p)
+        cost = ground.cost
         # A radius within rounding of a plan's cost counts as that cost.
-        limit = radius + 1e-13 * cost.max()
+        limit = radius + 1e-13 * ground.farthest.max()
         # Kelley's cutting planes in one dimension: the concave dual lies below every
         # cut, one on either side of its maximum is kept, and they cross at the next
         # point.
-        low, high = assignment_at_zero(f, cost), assignment_at_infinity(f, cost)
+        low, high = assignment_at_zero(f, cost), assignment_at_infinity(f, ground)
         cuts = Bracket.of(low, high, p)
         cost_low, cost_high = cuts.slope
         empty = cost_high > limit
@@ -393,7 +396,7 @@ class Wasserstein(AmbiguitySet):
             slope_gap = (low_slope - high_slope).clamp_min(torch.finfo(f.dtype).tiny)
             crossing = ((high_value - low_value) / slope_gap).clamp_min(0.0)
             # New cut at lambda: every atom goes to argmin_j f_j + lambda C_ij.
-            plan = moved(here.target[0], scores, cost, crossing, moving, line)
+            plan = moved(here.target[0], scores, cost, crossing, moving, ground.line)
             value, slope = plan.cut(mass)
             # Upper bound: the mixture of both plans is feasible, and worth the model's
             # maximum. Lower bound: the dual at lambda. The gap is their difference.

@@ -269,6 +269,9 @@ class _EnsembleMoments(LocalMoments):
     def _means(self, part: slice) -> Tensor:
         return torch.stack([member.means(part) for member in self.members], 1)
 
+    def _means_of_moments(self, part: slice) -> Tensor:
+        return self._means(part)
+
     def _mean_slopes(self, contexts: slice | Tensor) -> Tensor:
         own = self._of_members(contexts)
         found = [m.mean_slopes(c) for m, c in zip(self.members, own, strict=True)]

@@ -47,6 +47,7 @@ from botorch_drbo.posterior.stationary_moments import (
     ExplainedVariance,
     StationarySystem,
     stationary_mean_slopes,
+    stationary_means,
     stationary_moments,
     stationary_slopes,
 )
@@ -126,6 +127,7 @@ class ExactPosterior(MarginalPosterior):
         self.mean_scale, self.mean_offset = scale.to(Z), offset.to(Z)
         self.prior_mean = prior.to(Z).reshape(())
         self.affine = affine_inputs(model)
+        self._beside: tuple[Tensor, Tensor, Tensor, Tensor] | None = None
         self.components = _components(model, Z.shape[-1])
         self.num_columns = get_train_inputs(model, transformed=False)[0].shape[-1]
         # A transform that mixes columns lets the context enter through any.
@@ -165,20 +167,34 @@ class ExactPosterior(MarginalPosterior):
 
     def hallucinating(self, pending: Tensor, noise: float = 1.0) -> ExactPosterior:
         """See ``MarginalPosterior``: one block more in the factor, zeros in alpha."""
-        conditioned, Z = copy.copy(self), self.train_inputs
+        conditioned = copy.copy(self)
         with torch.no_grad():
-            P = self.inside(pending.to(Z))
-            cross = self.covariance(Z, P).double()
-            own = self.covariance(P, P).double()
+            rows, cross, own = self._rows_beside(pending)
+            own = own.clone()
             # Not less than the rounding of the model's dtype.
-            rounding = _ROUNDING * torch.finfo(Z.dtype).eps * own.diagonal().mean()
+            rounding = _ROUNDING * torch.finfo(rows.dtype).eps * own.diagonal().mean()
             own.diagonal().add_((noise * self.noise).clamp_min(rounding))
             conditioned._know(
-                torch.cat([Z, P]),
-                torch.cat([self.alpha, self.alpha.new_zeros(len(P), 1)]),
+                rows,
+                torch.cat([self.alpha, self.alpha.new_zeros(len(own), 1)]),
                 extended_inverse_root(self._precise_root, cross, own),
             )
+            conditioned._beside = None
         return conditioned
+
+    def _rows_beside(self, pending: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """All ``t + p`` rows, and the covariances of the last ``p`` with others, own.
+
+        Those of the last call are kept: the same inputs come again with other noise.
+        """
+        Z, known = self.train_inputs, self._beside
+        pending = pending.to(Z)
+        if known is None or not torch.equal(known[0], pending):
+            P = self.inside(pending)
+            cross, own = self.covariance(Z, P), self.covariance(P, P)
+            known = pending, torch.cat([Z, P]), cross.double(), own.double()
+            self._beside = known
+        return known[1:]
 
     @property
     def dtype(self) -> torch.dtype:
@@ -426,6 +442,14 @@ class _ExactMoments(LocalMoments):
     def _means(self, part: slice) -> Tensor:
         posterior = self.view.posterior
         return posterior.means(posterior.join(self.X, self.view.contexts[part]))
+
+    def _means_of_moments(self, part: slice) -> Tensor:
+        exact, contexts = self.view.posterior, self.view.contexts[part]
+        if exact.system is None or exact.scaled is None:
+            return super()._means_of_moments(part)
+        Z = exact.scaled(exact.join(self.X, contexts))  # b x n x d
+        mean = exact.prior_mean + stationary_means(exact.system, Z.flatten(0, -2))
+        return (exact.mean_offset + exact.mean_scale * mean).reshape(Z.shape[:-1])
 
     def _mean_slopes(self, contexts: slice | Tensor) -> Tensor:
         exact, contexts = self.view.posterior, self.view.points(contexts)

@@ -100,6 +100,12 @@ class FactorizedModel:
             exact.components or [], inputs, self.context_columns
         )
 
+    def of(self, exact: ExactPosterior) -> FactorizedModel:
+        """The same sides for a posterior of the same inputs, with other noise."""
+        twin = copy(self)
+        twin.exact = exact
+        return twin
+
     def system_at(self, inside: Tensor) -> SkeletonSystem:
         """What turns kernel rows at contexts into moments.
 
@@ -234,6 +240,9 @@ class _SeparableMoments(LocalMoments):
         system = self.view.system
         side = system.context_side[:, part]
         return separable_means(self.side, system._replace(context_side=side))
+
+    def _means_of_moments(self, part: slice) -> Tensor:
+        return self._means(part)
 
     def _mean_slopes(self, contexts: slice | Tensor) -> Tensor:
         view = self.view
@@ -410,6 +419,12 @@ class _InterpolatedMoments(LocalMoments):
         found = separable_means(self.side, self.view.system)  # b x r
         return found @ self.view.interpolation[:, part]
 
+    def _means_of_moments(self, part: slice) -> Tensor:
+        # Beside zeros: a product of as many rows is rounded in the same way.
+        found = separable_means(self.side, self.view.system)
+        both = torch.stack([found, torch.zeros_like(found)])
+        return (both @ self.view.interpolation[:, part])[0]
+
     def _moments(self, part: slice) -> tuple[Tensor, Tensor]:
         # f(c_i) = sum_s E_is f(c_s), of both moments.
         found = self.at_skeleton @ self.view.interpolation[:, part]  # 2 x b x n
@@ -514,13 +529,17 @@ class ProductPosterior(MarginalPosterior):
         )
         self.context_side = context_side
         self.factors = FactorizedModel(self.exact, context_side)
+        self._conditioned: FactorizedModel | None = None  # on the last pending inputs
         self.smooth = self.exact.smooth
 
     def hallucinating(self, pending: Tensor, noise: float = 1.0) -> ProductPosterior:
         """See ``MarginalPosterior``."""
         conditioned = copy(self)
-        conditioned.exact = self.exact.hallucinating(pending, noise)
-        conditioned.factors = FactorizedModel(conditioned.exact, self.context_side)
+        conditioned.exact = exact = self.exact.hallucinating(pending, noise)
+        known = self._conditioned
+        if known is None or known.exact.train_inputs is not exact.train_inputs:
+            self._conditioned = known = FactorizedModel(exact, self.context_side)
+        conditioned.factors, conditioned._conditioned = known.of(exact), None
         return conditioned
 
     @property

@@ -105,6 +105,14 @@ def stationary_moments(
     return _Moments.apply(scaled, system)
 
 
+def stationary_means(system: StationarySystem, scaled: Tensor) -> Tensor:
+    """Evaluate the means of ``stationary_moments`` alone, to the last bit.
+
+    Shapes: ``scaled``: ``N x d``.
+    """
+    return _Means.apply(scaled, system)
+
+
 def stationary_slopes(
     system: StationarySystem, scaled: Tensor
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
@@ -171,6 +179,35 @@ class _Moments(torch.autograd.Function):
             grad_mean.unsqueeze(-1) * mean_slope
             + grad_variance.unsqueeze(-1) * variance_slope
         ), None
+
+
+class _Means(torch.autograd.Function):
+    """The means, with the slopes as their gradients."""
+
+    @staticmethod
+    def forward(ctx: Any, scaled: Tensor, system: StationarySystem) -> Tensor:
+        graph = ctx.needs_input_grad[0]
+
+        def means(block: Tensor) -> tuple[Tensor, ...]:
+            if not graph:
+                return ((system.kernel(block) @ system.alpha).squeeze(-1),)
+            K, D = system.kernel.value_and_slope(block)
+            return (K @ system.alpha).squeeze(-1), _mean_slope(system, block, D)
+
+        mean, *slopes = in_blocks(
+            means, scaled, system.bytes_per_row, system.memory_budget
+        )
+        ctx.system = system
+        ctx.save_for_backward(scaled, *slopes)
+        return mean
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
+        scaled, slope = ctx.saved_tensors
+        if torch.is_grad_enabled():
+            # A second derivative is wanted: the slopes again, this time with a graph.
+            slope = stationary_mean_slopes(ctx.system, scaled)
+        return grad.unsqueeze(-1) * slope, None
 
 
 def _slopes(

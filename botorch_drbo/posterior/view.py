@@ -24,11 +24,11 @@ from botorch_drbo.posterior.blocks import in_blocks
 ALL = slice(None)
 MEANS_ALONE_FROM, MANY_PAIRS = 256, 2**15
 """With fewer rows, and fewer pairs of row and context, means are those of the moments,
-to the last bit, and cost little."""
+to the last bit."""
 
 
 def means_alone_pay(num_rows: int, num_contexts: int) -> bool:
-    """Whether means are found without the variances, where nobody asks for these."""
+    """Whether means are found in a way of their own: their last bits may differ."""
     return num_rows >= MEANS_ALONE_FROM or num_rows * num_contexts >= MANY_PAIRS
 
 
@@ -93,7 +93,7 @@ class LocalMoments(ABC):
         """
         with self._graph():
             if not self._means_alone:
-                return self._given_back(self._moments(part)[0])
+                return self._given_back(self._means_of_moments(part))
             return self._given_back(self._means(part))
 
     def slopes(self, contexts: slice | Tensor = ALL) -> MomentSlopes:
@@ -149,6 +149,10 @@ class LocalMoments(ABC):
 
     def _means(self, part: slice) -> Tensor:
         """Means, ``b (x S) x n``."""
+        return self._moments(part)[0]
+
+    def _means_of_moments(self, part: slice) -> Tensor:
+        """Those that ``_moments`` finds, to the last bit, ``b (x S) x n``."""
         return self._moments(part)[0]
 
     @abstractmethod

@@ -363,7 +363,7 @@ def best_worst_case(
     # The exchange method of semi-infinite programming (Blankenship and Falk 1976): a
     # maximum of a minimum over infinitely many contexts. Solve it for a list of
     # contexts, find the worst ones for that solution, add them, and solve again.
-    contexts, ball = problem.on_a_full_list(state.seed)
+    full = contexts, ball = problem.on_a_full_list(state.seed)
     best = None
     for _ in range(_MAX_ROUNDS):
         objective = UncertaintyObjective(ball)
@@ -375,7 +375,7 @@ def best_worst_case(
         best = best_by(acqf, state, chance, candidates, effort, limit, near)
         # Separation oracle: the worst distribution for this decision, over the whole
         # box.
-        worst = WorstAt.of(problem, state.model, best.x, seed=state.seed)
+        worst = WorstAt.of(problem, state.model, best.x, seed=state.seed, full=full)
         best = best._replace(searched=(acqf, worst))
         with torch.no_grad():
             values = worst.mean(contexts.points)

@@ -13,7 +13,7 @@ from torch.nn.functional import pad
 
 from botorch_drbo.acquisition import DistributionallyRobustUCB
 from botorch_drbo.adversaries import WorstCaseProblem
-from botorch_drbo.adversaries.base import listed, with_unlisted
+from botorch_drbo.adversaries.base import sample_of_box, with_unlisted
 from botorch_drbo.ambiguity import AmbiguitySet
 from botorch_drbo.ambiguity.base import check_has_radius
 from botorch_drbo.calibrate import robustness_profile
@@ -101,16 +101,19 @@ def overtaken(
     if ball.holds_reference:
         bounds = rival_values @ weights
 
-    def worst_cases(rows: Tensor, radius: float) -> Tensor:
-        radii = weights.new_full((len(rows),), radius)
-        return ball.worst_case(rows, weights, radius=radii).value
+    def worst_cases(rows: Tensor, *radii: float) -> Tensor:
+        at = weights.new_tensor(radii).expand(len(rows))
+        return ball.worst_case(rows, weights, radius=at).value
 
-    def against(which: Tensor, radius: float) -> tuple[Tensor, Tensor]:
+    def against(
+        which: Tensor, radius: float, least: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
         """Worst cases of rivals ``k``, and what they have to exceed to be better.
 
         Of a rival whose bound does not exceed it, the bound.
         """
-        least = worst_cases(values.unsqueeze(0), radius) + slack
+        if least is None:
+            least = worst_cases(values.unsqueeze(0), radius) + slack
         found = bounds[which]
         close = (found > least).nonzero().squeeze(-1)
         if len(close):
@@ -120,9 +123,11 @@ def overtaken(
     own = ball.radius.item()
     until, rival = None, None
     low, everyone = own, torch.arange(len(rivals), device=rivals.device)
-    steps = torch.linspace(own, _TIMES * own, _NUM_RADII, dtype=torch.double)
-    for high in steps.tolist():
-        found, least = against(everyone, high)
+    steps = torch.linspace(own, _TIMES * own, _NUM_RADII, dtype=torch.double).tolist()
+    # All at once: of a single row the calls take longer than the arithmetic.
+    leasts = worst_cases(values.expand(_NUM_RADII, -1), *steps) + slack
+    for high, least in zip(steps, leasts.split(1), strict=True):
+        found, least = against(everyone, high, least)
         ahead = (found > least).nonzero().flatten()
         if not len(ahead):
             low, bounds = high, found
@@ -193,9 +198,7 @@ def against_rivals(
         view, weights = searched.view, searched.context_set.weights
         ball = searched.objective.ambiguity_set
     else:
-        if problem.box is not None and not problem.fills_box:
-            sample = listed(problem, seed)[problem.contexts.num_points :]
-            found = with_unlisted(found, sample)
+        found = with_unlisted(found, sample_of_box(problem, seed))
         columns = range(len(x), len(x) + found.dim)
         view = marginal_posterior(model, columns).over(found.points)
         weights, ball = found.weights, problem.ball(found.points)

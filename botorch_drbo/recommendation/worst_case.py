@@ -14,9 +14,8 @@ from torch.nn.functional import pad
 from botorch_drbo.adversaries.base import (
     Between,
     WorstCaseProblem,
-    listed,
 )
-from botorch_drbo.ambiguity import RobustValue
+from botorch_drbo.ambiguity import AmbiguitySet, RobustValue
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.posterior import marginal_posterior
 from botorch_drbo.posterior.view import View
@@ -32,7 +31,11 @@ _CELL = 1e-5  # of the sides of the box: contexts this near are the same
 
 
 def worst_case(
-    problem: WorstCaseProblem, score: Score, *, seed: int
+    problem: WorstCaseProblem,
+    score: Score,
+    *,
+    seed: int,
+    full: tuple[ContextSet, AmbiguitySet] | None = None,
 ) -> tuple[ContextSet, RobustValue]:
     """Find the worst distribution that the adversary of a problem can make.
 
@@ -48,7 +51,8 @@ def worst_case(
     list. So contexts descend on that cost from where it is least, those that gain are
     added as columns, and the worst case is found again, until none gains.
 
-    Shapes: ``score``: ``m x d_c``.
+    Shapes: ``score``: ``m x d_c``, ``full``: ``problem.on_a_full_list(seed)`` if it is
+    known already.
     """
     given, reference = problem.contexts.points, problem.contexts.weights
     with torch.no_grad():
@@ -59,44 +63,45 @@ def worst_case(
         # Column generation (Dantzig and Wolfe): a distribution on the box is a convex
         # program with a variable for each context. It is solved on a list, and contexts
         # join the list that would lower it.
-        sample = listed(problem, seed)
-        sampled = score(sample)
-        points, values = sample, sampled
+        contexts, ball = full or problem.on_a_full_list(seed)
+        sample = points = contexts.points
+        sampled = values = score(sample)
         least_gain = _GAIN * (values.max() - values.min())
         previous = torch.inf
         for _ in range(_MAX_ROUNDS):
             # Restricted master problem: the worst case on the list, and its prices.
             weights = pad(reference, (0, len(points) - len(given)))
-            ball = problem.ball(points)
             robust = ball.worst_case(values, weights)
-            prices = ball.prices(robust, weights)
-            # Reduced cost of a context: its score plus what the dual prices charge for
-            # moving mass to it. Below the least on the list it lowers the worst case.
-            cost = _ReducedCost(
-                prices.coefficients, points[prices.anchors], problem.between
-            )
-            target = cost(points, values).amin(-1, keepdim=True) - least_gain
             # Columns without mass leave the list: the minimum stays the same.
             # The reference atoms stay whatever their weight: the set is defined around
             # them.
             basic = robust.weights != 0
             basic[: len(given)] = True
-            points, weights, values = points[basic], weights[basic], values[basic]
-            robust = replace(robust, weights=robust.weights[basic])
-            result = ContextSet(points, weights), robust
+            found = replace(robust, weights=robust.weights[basic])
+            result = ContextSet(points[basic], weights[basic]), found
             # A round that hardly lowered the value is the last one.
             if previous - robust.value < least_gain:
                 break
             # Of a minimisation: each round is an upper bound of the infimum.
             previous = robust.value
+            # Reduced cost of a context: its score plus what the dual prices charge for
+            # moving mass to it. Below the least on the list it lowers the worst case.
+            prices = ball.prices(robust, weights)
+            cost = _ReducedCost(
+                prices.coefficients, points[prices.anchors], problem.between
+            )
+            costs = cost(sample, sampled)  # K x m
+            of_list = costs if points is sample else cost(points, values)
+            target = of_list.amin(-1, keepdim=True) - least_gain
             # Pricing problem: contexts of lower reduced cost than any on the list.
             new = _improving_columns(
-                target, cost, score, problem, problem.box, sample, sampled
+                target, cost, score, problem, problem.box, sample, costs
             )
             if not len(new):
                 break
-            points = torch.cat([points, new])
-            values = torch.cat([values, score(new)])
+            points = torch.cat([points[basic], new])
+            values = torch.cat([values[basic], score(new)])
+            ball = problem.ball(points)
     return result
 
 
@@ -127,13 +132,15 @@ def _improving_columns(
     problem: WorstCaseProblem,
     box: Tensor,
     sample: Tensor,
-    sampled: Tensor,
+    costs: Tensor,
 ) -> Tensor:
-    """Contexts of a reduced cost below the target (``K x 1``), ``k x d_c``."""
+    """Contexts of a reduced cost below the target (``K x 1``), ``k x d_c``.
+
+    Shapes: ``costs``: of the sample, ``K x m``.
+    """
     lower, side = box[0], box[1] - box[0]
     # For a Wasserstein ball there is a reduced cost for each atom of the reference,
     # since mass moves from it; for other sets there is one.
-    costs = cost(sample, sampled)  # K x m
     num_starts = max(1, _NUM_STARTS // len(costs))
     is_continuous = torch.ones_like(side)
     # Multiplying slopes by zero holds a column fixed.
@@ -226,11 +233,17 @@ class WorstAt(NamedTuple):
 
     @classmethod
     def of(
-        cls, problem: WorstCaseProblem, model: Model, x: Tensor, *, seed: int
+        cls,
+        problem: WorstCaseProblem,
+        model: Model,
+        x: Tensor,
+        *,
+        seed: int,
+        full: tuple[ContextSet, AmbiguitySet] | None = None,
     ) -> WorstAt:
         """Of a model, at a decision ``d_x``."""
         mean = mean_at(model, x)
-        return cls(mean, *worst_case(problem, mean, seed=seed))
+        return cls(mean, *worst_case(problem, mean, seed=seed, full=full))
 
     @property
     def distribution(self) -> ContextSet:

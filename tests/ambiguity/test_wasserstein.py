@@ -23,7 +23,7 @@ from botorch_drbo.ambiguity import (
     _transport,
 )
 from botorch_drbo.ambiguity import wasserstein as module
-from botorch_drbo.ambiguity._transport import Line
+from botorch_drbo.ambiguity._transport import Ground
 from botorch_drbo.objectives import UncertaintyObjective
 from tests.ambiguity.reference import instances, needs_reference
 
@@ -433,7 +433,7 @@ def test_contexts_without_weight_cost_nothing_and_change_nothing(d, seed, monkey
     found = [ball.worst_case(f, p, radius=radius) for ball in (square, rows)]
     bounds = [ball.lower_bound(f, p) for ball in (square, rows)]
     moves = [ball.sensitivity(f, p) for ball in (square, rows)]
-    everyone = lambda self, p: (p, self.cost, Line.of(self.cost))  # noqa: E731
+    everyone = lambda self, p: (p, Ground.of(self.cost))  # noqa: E731
     monkeypatch.setattr(Wasserstein, "_from_mass", everyone)
     dense, bound = square.worst_case(f, p, radius=radius), square.lower_bound(f, p)
     moved = square.sensitivity(f, p)
@@ -456,9 +456,9 @@ def test_only_atoms_with_weight_are_looked_at(monkeypatch):
     asked: list[int] = []
     infinity = module.assignment_at_infinity
 
-    def counted(f, cost):
-        asked.append(len(cost))
-        return infinity(f, cost)
+    def counted(f, ground):
+        asked.append(len(ground.cost))
+        return infinity(f, ground)
 
     monkeypatch.setattr(module, "assignment_at_infinity", counted)
     for ball in (Wasserstein(0.1, cost), Wasserstein(0.1, cost[:20])):
@@ -501,3 +501,24 @@ def test_no_row_at_all_is_no_error():
     for rows in (50, 20):
         ball = Wasserstein(0.1, cost[:rows])
         assert ball.worst_case(f[:0], p[:0]).weights.shape == (0, 50)
+
+
+def test_what_is_known_of_a_cost_follows_it():
+    """Whole numbers, so that many are as near; changed in place, with other atoms."""
+    generator = torch.Generator().manual_seed(3)
+    points = torch.randint(3, (12, 2), generator=generator).double()
+    f = torch.randn(1, 12, generator=generator, dtype=torch.double)
+    p = torch.rand(1, 12, generator=generator, dtype=torch.double)
+    ball = Wasserstein(0.4, torch.cdist(points, points, p=1.0))
+    for change in (1.0, 0.25, 7.0):
+        ball.cost.mul_(change)
+        for without in (slice(0, 0), slice(3, 9), slice(0, 5)):
+            mass = p.clone()
+            mass[:, without] = 0.0
+            mass /= mass.sum()
+            expected = by_linear_programming(
+                f[0].numpy(), mass[0].numpy(), ball.cost.numpy(), 0.4
+            )
+            found = ball.worst_case(f, mass)
+            assert found.value.item() == pytest.approx(expected, abs=1e-8)
+            assert ball.lower_bound(f, mass).item() <= expected + 1e-9

@@ -91,6 +91,38 @@ class PosteriorViewContract:
         ]
         torch.testing.assert_close(*gradients, rtol=1e-5, atol=100.0 * near)
 
+    def test_means_of_few_pairs_are_those_of_the_moments(
+        self, case: PosteriorViewCase
+    ) -> None:
+        """To the last bit, with a gradient and without; so is the gradient."""
+        under = ViewUnderTest(case)
+        view, leaf = under.view(), under.X.clone().requires_grad_()
+        for part in (slice(None), slice(2, None)):
+            assert view.at(under.X).means(part).equal(view.at(under.X).moments(part)[0])
+            found, expected = view.at(leaf).means(part), view.at(leaf).moments(part)[0]
+            assert found.equal(expected)
+            gradients = [
+                torch.autograd.grad(weighted([each]).sum(), leaf)[0]
+                for each in (found, expected)
+            ]
+            torch.testing.assert_close(*gradients, rtol=1e-14, atol=0.0)
+
+    def test_second_derivatives_of_means_are_those_of_the_moments(
+        self, twice_smooth_case: PosteriorViewCase
+    ) -> None:
+        """By a directional derivative of the gradient."""
+        under = ViewUnderTest(twice_smooth_case)
+        view, leaf = under.view(), under.X.clone().requires_grad_()
+        found = []
+        for means in (view.at(leaf).means(), view.at(leaf).moments()[0]):
+            (slope,) = torch.autograd.grad(
+                weighted([means]).sum(), leaf, create_graph=True
+            )
+            found.append(torch.autograd.grad(slope.square().sum(), leaf)[0])
+        assert found[0].abs().max() > 0
+        near = 1e-9 * found[1].abs().max().item()
+        torch.testing.assert_close(*found, rtol=1e-9, atol=near)
+
     def test_slopes_of_means_alone_are_the_same(
         self, case: PosteriorViewCase, monkeypatch: pytest.MonkeyPatch
     ) -> None:

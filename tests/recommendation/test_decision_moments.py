@@ -6,8 +6,10 @@ import pytest
 import torch
 from botorch.models import SingleTaskGP
 from botorch.models.transforms import Normalize, Standardize
+from gpytorch.kernels import MaternKernel, RBFKernel, ScaleKernel
 
 from botorch_drbo.posterior.ensemble import ModelEnsemble
+from botorch_drbo.posterior.stationary_moments import ExplainedVariance
 from botorch_drbo.recommendation.worst_case import mean_at, moments_at
 
 
@@ -51,3 +53,27 @@ def test_moments_are_those_of_the_mixture(kind):
     assert kind == "one" or (means[0] - means[1]).abs().max() > 0.01
     for a, b in zip(found, expected, strict=True):
         torch.testing.assert_close(a, b, rtol=1e-6, atol=1e-8)
+
+
+@pytest.mark.parametrize("kernel", [RBFKernel(), MaternKernel(), None])
+def test_no_variance_is_found_where_nobody_asks_for_it(kernel, monkeypatch):
+    """Of few pairs too: joint kernels, and one of decision and context apart."""
+
+    def fail(*_):
+        raise AssertionError("a variance")
+
+    model = gp(0)
+    apart = ScaleKernel(MaternKernel(active_dims=[0, 1])) * RBFKernel(active_dims=[2])
+    model.covar_module = apart if kernel is None else ScaleKernel(kernel)
+    model.double().eval()
+    monkeypatch.setattr(ExplainedVariance, "__call__", fail)
+    monkeypatch.setattr(ExplainedVariance, "with_weights", fail)
+    x, contexts = torch.tensor([0.3, 1.2]).double(), torch.rand(6, 1).double()
+    mean = mean_at(ModelEnsemble([model, model]), x)
+    for graph in (False, True):
+        found = mean(contexts.requires_grad_(graph))
+        Z = torch.cat([x.expand(6, -1), contexts], -1)
+        expected = model.posterior(Z).mean.squeeze(-1)
+        torch.testing.assert_close(found, expected, rtol=1e-9, atol=1e-9)
+    slopes = [torch.autograd.grad(v.sum(), contexts)[0] for v in (found, expected)]
+    torch.testing.assert_close(*slopes, rtol=1e-7, atol=1e-7)

@@ -650,3 +650,53 @@ def test_a_reference_without_spread() -> None:
     )
     _, robust = worst_case(problem, bowl(torch.zeros(2).double()), seed=0)
     assert robust.value.item() == pytest.approx(0.1**2 + 2.0**2)
+
+
+def test_a_set_on_the_full_list_is_made_once_for_search_and_worst_case(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The same worst case as with a set of its own, and none that is made again."""
+    points = torch.tensor([[0.3], [0.4], [1.0]], dtype=torch.double)
+    made: list[int] = []
+
+    def ball(contexts: Tensor) -> Wasserstein:
+        made.append(len(contexts))
+        return Wasserstein(0.1, torch.cdist(points, contexts))
+
+    problem = WorstCaseProblem(
+        contexts=ContextSet(points), ball=ball, between=torch.cdist, box=UNIT
+    )
+
+    def score(contexts: Tensor) -> Tensor:
+        return contexts.squeeze(-1).square() - contexts.squeeze(-1)
+
+    full = problem.on_a_full_list(0)
+    # Corners that were given are not listed again.
+    assert len(full[0].points.unique()) == full[0].num_points
+    longest = full[0].num_points
+    assert made == [longest]
+    shared = worst_case(problem, score, seed=0, full=full)
+    assert made.count(longest) == 1
+    alone = worst_case(problem, score, seed=0)
+    assert made.count(longest) == 2
+    assert torch.equal(shared[0].points, alone[0].points)
+    assert torch.equal(shared[1].weights, alone[1].weights)
+    # By a grid: mass from .4 goes to the bottom at .5 first.
+    grid = torch.linspace(0.0, 1.0, 2001, dtype=torch.double).unsqueeze(-1)
+    at = torch.cat([points, grid])
+    dense = Wasserstein(0.1, torch.cdist(points, at))
+    weights = torch.cat([torch.full((3,), 1 / 3), torch.zeros(2001)]).double()
+    expected = dense.worst_case(score(at), weights).value
+    assert shared[1].value.item() == pytest.approx(expected.item(), abs=1e-5)
+    recipe = make_recipe("wdrbo_exact", surrogate=prior(1), radius=0.1)
+    built: list[int] = []
+    ours = Wasserstein.__init__
+
+    def counted(self: Wasserstein, radius: float, cost: Tensor | None = None) -> None:
+        built.append(0 if cost is None else cost.shape[-1])
+        ours(self, radius, cost)
+
+    monkeypatch.setattr(Wasserstein, "__init__", counted)
+    recipe.recommend(history(1), space(1), seed=0)
+    wide = [width for width in built if width > 64]
+    assert wide and len(wide) == len({*wide})
