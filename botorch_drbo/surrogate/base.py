@@ -160,9 +160,7 @@ def scaled_model(
 
 
 MANY_ROWS = 499
-"""With more rows a fit begins with some of them."""
-FIRST_ROWS = 300
-"""With so many, drawn under a fixed seed."""
+"""With more rows no model is fitted to folds of them."""
 
 
 @dataclass(frozen=True, eq=False)

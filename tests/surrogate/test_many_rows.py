@@ -37,8 +37,8 @@ def test_the_end_is_as_likely_as_that_of_the_fit_to_all(
 ) -> None:
     data = rows(120, known_noise=known_noise)
     full = density(surrogate.fit(data))
-    monkeypatch.setattr(of_own, "MANY_ROWS", 100)
-    monkeypatch.setattr(of_own, "FIRST_ROWS", 30)
+    monkeypatch.setattr(of_own, "FEW_ROWS", 100)
+    monkeypatch.setattr(of_own, "_FIRST_ROWS", (30, 30))
     found = surrogate.fit(data)
     assert len(found.train_targets) == 120
     assert density(found) > full - 0.02  # nats
