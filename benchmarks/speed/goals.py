@@ -37,6 +37,8 @@ from benchmarks.speed.rows import factorisation
 from benchmarks.speed.tables import Section, report_sections, show
 from benchmarks.speed.timing import busy, digits, seconds
 from botorch_drbo import NamedOptimizer, RobustOptimizer, Space
+from botorch_drbo.problem import History, SearchSpace
+from botorch_drbo.problem.round import ConstraintData
 from botorch_drbo.recipes import Recipe, make_recipe
 from botorch_drbo.report import write_report
 
@@ -104,6 +106,29 @@ def plate_over_one(t: int, seed: int, **options: object) -> Pair:
     made = default(**options)
     plate = cpu(lambda: made.propose(history, space, q=_PLATE, seed=seed))
     return plate, cpu(lambda: made.propose(history, space, seed=seed))
+
+
+def mixed_over_box(t: int, seed: int, **options: object) -> Pair:
+    """An ask for three decisions of a number, a whole one and a category, with a limit.
+
+    And one in a box of as many columns without a limit, of the same rows.
+    """
+    generator = torch.Generator().manual_seed(seed)
+    X, C = torch.rand(2, t, 3, generator=generator).double()
+    steps, C = torch.tensor([1.0, 9.0, 4.0]).double(), C[:, :1]
+    rows = torch.cat([X[:, :1], (steps * X)[:, 1:].round()], -1)
+    X = rows / steps
+    Y = (4.0 * X[:, 0] + 2.0 * C[:, 0]).sin() - (X[:, 1] - 0.4).square()
+    Y = Y + 0.3 * torch.cos(5.0 * X[:, 2])
+    Y = (Y + 0.05 * torch.randn(t, generator=generator).double()).unsqueeze(-1)
+    unit = torch.tensor([[0.0], [1.0]], dtype=torch.double)
+    limit = ConstraintData(rows, C, X[:, :1] + 0.5 * X[:, 1:2] + C - 0.8)
+    kinds = SearchSpace(steps * unit, unit, discrete={1: range(10)}, categories={2: 5})
+    told = History(X=rows, C=C, Y=Y, contexts=C, constraints=limit)
+    made, box = default(**options), SearchSpace(unit.expand(2, 3), unit)
+    mixed = cpu(lambda: made.propose(told, kinds, q=3, seed=seed))
+    told = History(X=X, C=C, Y=Y, contexts=C)
+    return mixed, cpu(lambda: made.propose(told, box, q=3, seed=seed))
 
 
 def report_over_recommend(t: int, seed: int, **options: object) -> Pair:
@@ -272,6 +297,12 @@ GOALS = (
         "6",
     ),
     Goal("plate of 32 / one, t = 40", _after(plate_over_one, 40), 8.0, "130"),
+    Goal(
+        "mixed columns and a limit, ask(3) / the same in a box, t = 40",
+        _after(mixed_over_box, 40),
+        5.0,
+        "",
+    ),
     Goal("report / recommend, t = 40", _after(report_over_recommend, 40), 10.0, ""),
     Goal(
         "power of t by which an ask grows, 100 to 1,000",

@@ -39,6 +39,7 @@ from botorch_drbo.schedules.radii import ContextRule, Radius, as_radius, deviati
 
 _IMMOVABLE = 1e6  # a width of a column that may not move, in radii
 _LEAST = 8  # contexts to which the mass of a fibre may go
+_MOST_PAIRS = 2**21  # of contexts that are compared at once
 
 
 @dataclass(frozen=True, eq=False)
@@ -319,7 +320,9 @@ class WorstCaseProblem:
 def with_unlisted(contexts: ContextSet, others: Tensor) -> ContextSet:
     """Add those of other contexts, ``m x d_c``, that are missing, with weight zero."""
     points, weights = contexts.points, contexts.weights
-    missing = (torch.cdist(others, points, p=torch.inf) > 0).all(-1)
+    strips = others.split(max(1, _MOST_PAIRS // len(points)))
+    apart = [(torch.cdist(part, points, p=torch.inf) > 0).all(-1) for part in strips]
+    missing = torch.cat(apart)
     if not missing.any():
         return contexts
     points = torch.cat([points, others[missing]])

@@ -70,10 +70,13 @@ class Line:
         misses_behind = ((atoms[last] - behind).abs() - cost[last]).abs()
         candidates = torch.where(misses_ahead <= misses_behind, ahead, behind)
         rounding = _ROUNDING * torch.finfo(cost.dtype).eps * cost.max()
-        # One row, which tells a plane from a line, and then all.
-        for rows in (slice(len(cost) // 2, len(cost) // 2 + 1), slice(None)):
-            found = (atoms[rows, None] - candidates).abs()
-            if not bool(((found - cost[rows]).abs() <= rounding).all()):
+        # One row, which tells a plane from a line, and then all, in strips.
+        size = _CHUNK_ELEMENTS.get(cost.device.type, 2**24)
+        strips = [part.split(max(1, size // len(candidates))) for part in (atoms, cost)]
+        middle = slice(len(cost) // 2, len(cost) // 2 + 1)
+        for at, costs in ((atoms[middle], cost[middle]), *zip(*strips, strict=True)):
+            found = (at[:, None] - candidates).abs_().sub_(costs)
+            if not bool((found.abs_() <= rounding).all()):
                 return None
         positions, order = candidates.sort()
         left = torch.searchsorted(positions, atoms + rounding, right=True) - 1
@@ -322,7 +325,8 @@ def largest_slope(f: Tensor, cost: Tensor, stay: Assignment, used: Tensor) -> Te
     # Kantorovich's dual at lambda = the largest slope: from there on nobody moves.
     extra_cost = cost - stay.cost[:1].mT  # n x m
     # Where going is not dearer than staying, `stay` is the better of them already.
-    inverse_cost = torch.where(extra_cost > 0, 1.0 / extra_cost, 0.0)
+    no_dearer = extra_cost <= 0
+    inverse_cost = extra_cost.reciprocal_().masked_fill_(no_dearer, 0.0)
     stay_score = torch.where(used, stay.score, 0.0)  # without weight: none is < 0
     size = max(
         1, _CHUNK_ELEMENTS.get(f.device.type, 2**24) // max(1, inverse_cost.numel())

@@ -19,6 +19,7 @@ from botorch.exceptions.errors import (
 from torch import Tensor
 from torch.nn import Module
 
+from botorch_drbo._device import on_cpu
 from botorch_drbo._validation import check_nonnegative
 from botorch_drbo.ambiguity import cvxpy_layer
 from botorch_drbo.ambiguity.numerics import check_simplex
@@ -74,6 +75,7 @@ class Few:
 
 
 _LONGEST = 1000  # entries of a matrix that is printed in full, as torch does
+_SHORT = 1024  # contexts without weight: up to here they cost next to nothing
 _STEP = 1e-6  # in the radius, of a difference in place of a direction
 Solver = Literal["exact", "cvxpylayers"]
 """Our own batched solver of the set, or a cvxpy program solved row by row."""
@@ -227,7 +229,9 @@ class AmbiguitySet(Module, ABC):
         """
         self._check(values, weights)
         atoms = self._with_outside(values, weights)
-        solution = in_float64(self.solve_with_direction, *atoms, self.radius)
+        solution = in_float64(
+            self._of_needed(self.solve_with_direction), *atoms, self.radius
+        )
         return sensitivity(solution, values, *atoms, self.radius)
 
     def worst_case_and_sensitivity(
@@ -244,7 +248,7 @@ class AmbiguitySet(Module, ABC):
         """
         self._check(values, weights)
         given = *self._with_outside(values, weights), self.radius
-        solution = in_float64(self.solve_with_direction, *given)
+        solution = in_float64(self._of_needed(self.solve_with_direction), *given)
         robust = robust_value(solution, values, *given, name=type(self).__name__)
         return robust, sensitivity(solution, values, *given)
 
@@ -340,7 +344,7 @@ class AmbiguitySet(Module, ABC):
 
     def _solver(self, name: Solver) -> _Solve:
         if name == "exact":
-            return self.solve
+            return self._of_needed(self.solve)
         if name == "cvxpylayers":
             return partial(cvxpy_layer.solve, self)
         raise InputDataError(f"`solver` must be one of {get_args(Solver)}, got {name}.")
@@ -360,6 +364,44 @@ class AmbiguitySet(Module, ABC):
         do not contain them.
         """
         return values, weights
+
+    def _of_needed(self, solve: _Solve) -> _Solve:
+        """The same on a shorter list: without contexts that are known to get no mass.
+
+        Of those without weight a set that keeps its support uses none, and one that
+        asks for nothing but their scores only the lowest.
+        """
+        if self.knows_positions or not (self.keeps_support or self.reaches_unseen):
+            return solve
+
+        def found(values: Tensor, weights: Tensor, radius: Tensor) -> Solution:
+            n = weights.shape[-1]
+            held = weights.reshape(-1, n).any(0) if on_cpu(weights) else None
+            # A shorter list has to be worth it; of an empty batch none is known.
+            if held is None or not 0 < 2 * int(held.sum()) < n - _SHORT:
+                return solve(values, weights, radius)
+            at = held.nonzero().squeeze(-1).expand(*values.shape[:-1], -1)
+            if self.reaches_unseen:
+                others = values.masked_fill(held, torch.inf)
+                at = torch.cat([at, others.argmin(-1, keepdim=True)], dim=-1)
+            few = solve(values.gather(-1, at), weights.gather(-1, at), radius)
+
+            def everywhere(part: Tensor) -> Tensor:
+                return torch.zeros_like(values).scatter(-1, at, part)
+
+            def gradient() -> Tensor:  # also in the weights that are zero
+                whole = solve(values, weights, radius).reference_gradient
+                assert whole is not None
+                return whole()
+
+            return replace(
+                few,
+                weights=everywhere(few.weights),
+                direction=None if few.direction is None else everywhere(few.direction),
+                reference_gradient=few.reference_gradient and gradient,
+            )
+
+        return found
 
     @abstractmethod
     def solve(self, values: Tensor, weights: Tensor, radius: Tensor) -> Solution:

@@ -16,6 +16,7 @@ from torch import Tensor
 
 from botorch_drbo._validation import check_level
 from botorch_drbo.posterior.blocks import any_variance
+from botorch_drbo.posterior.factory import marginal_posterior
 
 
 def joint_moments(model: Model, Z: Tensor) -> tuple[Tensor, Tensor]:
@@ -173,10 +174,10 @@ def posterior_of_expectation(
     found = posterior_of_sums(model, joined(x, some), shares.unsqueeze(0))
     means, deviations = found.means.squeeze(-1), found.deviations.squeeze(-1)
     is_gaussian = bool(deviations.any())  # samples are points
-    if is_gaussian and len(some) < len(contexts):  # n (x S) x 1 x 1
+    if is_gaussian and len(some) < len(contexts):
+        view = marginal_posterior(model, range(len(x))).over(x.unsqueeze(0))
         with torch.no_grad():
-            alone = model.posterior(joined(x, contexts).unsqueeze(-2))
-        each = cast(GPyTorchPosterior, alone).mean.flatten(1)
+            each = view.at(contexts).means().flatten(1)  # n x S
         means = (weights.to(each) @ each).reshape(-1)
     return GaussianMixture(means, deviations)
 

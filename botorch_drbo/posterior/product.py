@@ -369,7 +369,12 @@ class ProductView(View):
         with torch.no_grad():
             # The functions e_s are known in closed form, at any context and with
             # slopes: what the skeleton interpolates need not lie on the view's list.
-            rows = max(1, BLOCK_ELEMENTS // max(1, self.skeleton.kernel.num_columns))
+            columns, budget = (
+                self.skeleton.kernel.num_columns,
+                self.system.memory_budget,
+            )
+            row = 8 * (1 + contexts.shape[-1]) * (columns + 6 * self.size)  # bytes
+            rows = max(1, min(BLOCK_ELEMENTS // max(1, columns), budget // row))
             parts = [
                 self.skeleton.values_and_slopes(part, units)
                 for part, units in zip(

@@ -17,12 +17,12 @@ from botorch_drbo.problem.feasible import sample
 from botorch_drbo.problem.search_space import SearchSpace
 from botorch_drbo.sampling import sobol
 from botorch_drbo.search.candidates import score
-from botorch_drbo.search.mixed_search import LINE_SEARCH, climb
+from botorch_drbo.search.mixed_search import LINE_SEARCH, MOST_TURNS, climb
 from botorch_drbo.search.starts import InUnitCube, hills, hilltops
 
 _LAST_ENDS, _LAST_STARTS = 4, 2  # that a rough function found, and begun from
 _SAME_END = 1e-3  # in sides of the box: nearer ends are of one hill
-_FEW_STARTS, _FEW_ITERATIONS = 4, 8  # of ascents within a plate
+_FEW_STARTS, _FEW_ITERATIONS, _FEW_TURNS = 4, 8, 2  # of ascents within a plate
 _BESIDE = 0.05  # half of a neighbourhood, in sides of the box
 
 
@@ -123,17 +123,23 @@ def climbed_from(
     cube = InUnitCube(acqf, space.bounds)
     unit = cube.to_cube(rows)
     starts = unit[hills(unit, values, _FEW_STARTS)].unsqueeze(-2)
-    return _climbed(cube, space, starts, _FEW_ITERATIONS)
+    return _climbed(cube, space, starts, _FEW_ITERATIONS, _FEW_TURNS)
 
 
 def _climbed(
-    cube: InUnitCube, space: SearchSpace, starts: Tensor, max_iterations: int
+    cube: InUnitCube,
+    space: SearchSpace,
+    starts: Tensor,
+    max_iterations: int,
+    max_turns: int = MOST_TURNS,
 ) -> tuple[Tensor, Tensor]:
     """The ends of ascents from ``r x 1 x d_x`` in the cube, and their values."""
     acqf = cube.acqf
     # Discrete columns and constraints have a search of their own.
     if not space.is_box:
-        maxima = climb(cube, space, starts, max_iterations=max_iterations)
+        maxima = climb(
+            cube, space, starts, max_iterations=max_iterations, max_turns=max_turns
+        )
         return maxima, score(acqf, maxima)
     candidates, _ = optimize_acqf(
         cube,

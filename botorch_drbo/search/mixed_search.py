@@ -26,7 +26,7 @@ from botorch_drbo.search.starts import InUnitCube
 LINE_SEARCH = {"maxls": 8, "factr": 1e9}
 _HALVINGS = 20  # of the way from a start inside to an end outside
 _MAX_STEPS = 256  # values of a range that is stepped through
-_MOST_TURNS = 64  # of steps and ascents, as in BoTorch's alternating search
+MOST_TURNS = 64  # of steps and ascents, as in BoTorch's alternating search
 _MOST_STEPS = 8  # in a turn
 _MOST_ITERATIONS = 32  # of the ascent of a turn
 _NO_GAIN = 1e-8  # in units of the prior
@@ -39,6 +39,7 @@ def climb(
     starts: Tensor,
     *,
     max_iterations: int,
+    max_turns: int = MOST_TURNS,
 ) -> Tensor:
     """Decisions that may be taken, the best found of them among them.
 
@@ -64,7 +65,9 @@ def climb(
         within = InUnitCube(_Lifted(cube.acqf, lifted), free.bounds)
         chosen = cube.to_box(starts)[..., list(space.equalities.free)]
         unit = within.to_cube(chosen)
-        found = climb(within, free, unit, max_iterations=max_iterations)
+        found = climb(
+            within, free, unit, max_iterations=max_iterations, max_turns=max_turns
+        )
         return allowed(space, free, found)
     linear = _linear_in_cube(space) or None
     # A range of very many values is climbed as a number, and rounded at the end.
@@ -77,7 +80,9 @@ def climb(
     stepwise = [j for j in space.values if j not in wide_ranges]
     # Alternating search: steps in the discrete variables, ascents in the others.
     if stepwise and not space.nonlinear_inequality_constraints:
-        ends = _alternating(cube, space, starts, stepwise, linear, max_iterations)
+        ends = _alternating(
+            cube, space, starts, stepwise, linear, max_iterations, max_turns
+        )
     else:
         # SLSQP under nonlinear constraints is dear: discrete values stay as in each
         # start, and it moves the others.
@@ -102,6 +107,7 @@ def _alternating(
     stepwise: list[int],
     linear: list[tuple[Tensor, Tensor, float]] | None,
     max_iterations: int,
+    max_turns: int,
 ) -> Tensor:
     """From each start steps and an ascent in turn, ``k x 1 x d_x`` to ``k x d_x``.
 
@@ -110,7 +116,7 @@ def _alternating(
     ends = starts.squeeze(-2).clone()
     heights = score(cube, ends)  # k
     active = torch.arange(len(ends), device=ends.device)
-    for _ in range(_MOST_TURNS):
+    for _ in range(max_turns):
         before = heights[active]
         _step(cube, space, ends, heights, active)
         if len(stepwise) < space.d_x:

@@ -6,6 +6,8 @@ from unittest.mock import patch
 
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from torch import Tensor
 
 from botorch_drbo import ContextSet
@@ -57,6 +59,35 @@ def test_the_weights_move_by_less_than_the_radius(seen, others, d):
     assert isinstance(ball, Wasserstein) and ball.radius == 0.06
     atoms = int((few.weights > 0).sum())
     torch.testing.assert_close(ball.cost, cost[few.positions[:atoms]][:, few.positions])
+
+
+@given(
+    seen=st.integers(97, 400),
+    others=st.integers(0, 300),
+    radius=st.floats(1e-4, 0.5),
+    clusters=st.integers(1, 200),
+    seed=st.integers(0, 1000),
+)
+@settings(max_examples=40)
+def test_on_a_line_they_never_move_by_the_radius(
+    seen: int, others: int, radius: float, clusters: int, seed: int
+) -> None:
+    """The distance on a line is the area between the distribution functions."""
+    generator = torch.Generator().manual_seed(seed)
+    where = torch.rand(clusters, generator=generator, dtype=torch.double)
+    places = torch.randint(clusters, (seen + others,), generator=generator)
+    points = where[places] + 1e-3 * torch.rand(seen + others, generator=generator)
+    weights = torch.rand(seen + others, generator=generator, dtype=torch.double)
+    weights[seen:] = 0.0
+    weights = weights / weights.sum()
+    cost = (points[:seen, None] - points).abs()
+    few = Wasserstein(radius, cost).few(weights)
+    if few is None:
+        return
+    moved = torch.zeros_like(weights).index_add(0, few.positions, few.weights)
+    order = points.argsort()
+    area = (weights - moved)[order].cumsum(0)[:-1].abs() @ points[order].diff()
+    assert area < radius
 
 
 def test_there_are_none_on_a_short_list_or_where_none_stand_for_all():

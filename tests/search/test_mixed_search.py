@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import random
+from unittest.mock import patch
 
 import pytest
 import torch
@@ -12,6 +13,10 @@ from torch import Tensor
 
 from botorch_drbo.problem.feasible import feasible, sample
 from botorch_drbo.problem.search_space import SearchSpace
+from botorch_drbo.search.maximise import climbed_from
+from botorch_drbo.search.mixed_search import (
+    _ascend as mixed_search_ascend,
+)
 from botorch_drbo.search.mixed_search import (
     _bisected,
     _by_discrete_values,
@@ -242,3 +247,26 @@ def test_a_start_that_misses_a_constraint_by_rounding_is_climbed_from() -> None:
     starts = rows([0.3 - 1e-7, 0.5]).unsqueeze(-2)
     found = climb(cube, space, starts, max_iterations=50)
     assert found[:, 0].max().item() == pytest.approx(1.0)
+
+
+def test_a_few_ascents_take_two_turns_of_steps_and_an_ascent() -> None:
+    """On a ridge along which each turn goes one whole number further."""
+    space = SearchSpace(rows([0.0, 0.0], [1.0, 9.0]), CONTEXTS, discrete={1: range(10)})
+
+    class Ridge(Linear):
+        def forward(self, X: Tensor) -> Tensor:
+            x, whole = X.squeeze(-2).unbind(-1)
+            return 0.3 * whole - 20.0 * (x - whole / 9.0).square()
+
+    acqf, start = Ridge(1.0, 1.0), rows([0.0, 0.0])
+    turned = []
+
+    def ascend(*given: object) -> None:
+        turned.append(len(turned))
+        mixed_search_ascend(*given)  # pyright: ignore[reportArgumentType]
+
+    with patch("botorch_drbo.search.mixed_search._ascend", ascend):
+        ends, found = climbed_from(acqf, space, start, acqf(start.unsqueeze(-2)))
+    assert turned == [0, 1]
+    assert found.max().item() == pytest.approx(0.6, abs=1e-4)
+    assert ends[found.argmax(), 1] == 2.0
