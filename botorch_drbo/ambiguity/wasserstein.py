@@ -218,11 +218,11 @@ class Wasserstein(AmbiguitySet):
 
         Returns:
             The contexts; None where the list is short, or where it would take more than
-            half of the mass's contexts.
+            half of it.
         """
         held = weights.nonzero().squeeze(-1)
         others = (weights == 0).nonzero().squeeze(-1)
-        num = int(share * _FEW_ATOMS)
+        num, num_others = int(share * _FEW_ATOMS), int(share * _FEW_OTHERS)
         if len(held) <= 2 * num and len(others) <= share * _SHORT:
             return None
         cost, mass = self._ground.double(), weights[held].double()
@@ -235,8 +235,8 @@ class Wasserstein(AmbiguitySet):
             moved = (mass * away).sum().item()
             if moved < self.radius or not moved:
                 break
-            num *= 2
-            if num > len(held) // 2:
+            num = min(2 * num, len(held))
+            if 2 * (num + num_others) > len(weights):
                 return None
         seen = cost[atoms.unsqueeze(-1), others]  # k x m
         # Others have no row. Their distances are at least the largest difference of
@@ -244,7 +244,7 @@ class Wasserstein(AmbiguitySet):
         far = farthest_points(
             lambda j: (seen - seen[:, j : j + 1]).abs().amax(0),
             seen.amin(0),
-            int(share * _FEW_OTHERS),
+            num_others,
         )
         places = torch.cat([atoms, others[far]])
         shares = torch.zeros_like(places, dtype=mass.dtype).index_add(0, nearest, mass)

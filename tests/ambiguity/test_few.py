@@ -61,6 +61,16 @@ def test_the_weights_move_by_less_than_the_radius(seen, others, d):
     torch.testing.assert_close(ball.cost, cost[few.positions[:atoms]][:, few.positions])
 
 
+@pytest.mark.parametrize("share", [0.5, 1.0])
+def test_of_a_long_list_all_with_mass_are_taken_where_less_would_move_too_far(share):
+    """Sixty outcomes among thousands of contexts, and a radius that few would exceed."""
+    _, weights, cost = on_list(60, 400, 2)
+    few = Wasserstein(1e-3, cost).few(weights, share)
+    assert few is not None
+    assert int((few.weights > 0).sum()) == 60
+    assert len(few.positions) == 60 + int(24 * share)
+
+
 @given(
     seen=st.integers(97, 400),
     others=st.integers(0, 300),
