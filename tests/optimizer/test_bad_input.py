@@ -11,8 +11,8 @@ import torch
 from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataError
 
 from botorch_drbo.optimizer import RobustOptimizer
-from botorch_drbo.optimizer.journal import state_checksum
 from botorch_drbo.recipes.random_search import RandomSearch
+from tests.optimizer.journals import sealed
 
 UNIT = torch.tensor([[0.0, 0.0], [1.0, 1.0]], dtype=torch.double)
 X = torch.tensor([[0.5, 0.5]], dtype=torch.double)
@@ -147,14 +147,6 @@ def test_bad_construction_leaves_no_file(tmp_path: Path, case: str) -> None:
     with pytest.raises(error, match=message):
         RobustOptimizer(**{**good, **arguments}, journal=path)
     assert not path.exists()
-
-
-def sealed(state: dict[str, Any]) -> dict[str, Any]:
-    """The same state under a checksum that fits, so that the rest is tested."""
-    try:
-        return {**state, "check": state_checksum(state)}
-    except InputDataError:  # too deep for a checksum
-        return state
 
 
 BEYOND_C: list[Any] = []
