@@ -46,6 +46,17 @@ CALLS: dict[str, tuple[Callable[[RobustOptimizer], Any], type[Exception], str]] 
     "rows": (lambda o: o.tell(X, C.repeat(2, 1), 1.0), SHAPE, "one row per trial"),
     "y nan": (lambda o: o.tell(X, C, NAN), DATA, "`y`.*NaN"),
     "y infinite": (lambda o: o.tell(X, C, torch.tensor([INF])), DATA, "`y`"),
+    "y too large": (lambda o: o.tell(X, C, 10**400), DATA, "`y` must be a finite"),
+    "y_variance too large": (
+        lambda o: o.tell(X, C, 1.0, y_variance=10**400),
+        DATA,
+        "`y_variance` must be a finite",
+    ),
+    "constraints too large": (
+        lambda o: o.tell(X, C, 1.0, constraints=10**400),
+        DATA,
+        "`constraints` must be a finite",
+    ),
     "y integer": (lambda o: o.tell(X, C, torch.tensor([1])), DATA, "`y`.*floating"),
     "y string": (lambda o: o.tell(X, C, "1"), DATA, "`y`.*Tensor"),  # pyright: ignore
     "y bool": (lambda o: o.tell(X, C, True), DATA, "`y`.*Tensor"),
