@@ -370,7 +370,7 @@ def _decided_by(
     given = {name: value for name, value in said.items() if value is not None}
     if not given:
         return recipe, state
-    instead = [name for name in ("against", "objective") if name in given]
+    instead = sorted({"against", "objective"} & set(given))
     if this_round.radius is not None and instead:
         raise InputDataError(
             f"Got `{instead[0]}` and `radius`: the radius is that of the recipe's own "
@@ -420,12 +420,10 @@ def _in_words(
         )
     if ball is None or ("objective" in recipe.options and alone):
         return recipe, {**given, "objective": named, "against": None}
-    found = {
-        **given,
+    return recipe, {
+        **{name: value for name, value in given.items() if name != "objective"},
         "against": AroundContexts(ambiguity_set=ball, contexts_complete=True),
     }
-    del found["objective"]
-    return recipe, found
 
 
 def _named(recipe: Recipe, decided: DecidedBy) -> NamedObjective | None:

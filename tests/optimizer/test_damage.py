@@ -250,7 +250,7 @@ def test_what_is_no_event_is_said_in_few_words(
     toy: Any, tmp_path: Path, event: Any, words: str
 ) -> None:
     with some_run(toy, tmp_path / "run.jsonl") as opt:
-        state = opt.state_dict()
+        state: dict[str, Any] = opt.state_dict()
     spoilt = {**state, "events": [*state["events"][:2], event]}
     with pytest.raises(InputDataError) as error:
         RobustOptimizer.from_state_dict(sealed(spoilt))
