@@ -447,7 +447,7 @@ class FeasibilityWeighted(DecisionAcquisitionFunction):
         )
         self.acq_function, self.feasibility = acq_function, feasibility
         self.register_buffer("reference", _as_reference(acq_function, reference))
-        if level is not None and not 0.0 < check_positive(level, "level") <= 1.0:
+        if level is not None and check_positive(level, "level") > 1.0:
             raise InputDataError(
                 f"`level` must be a probability in (0, 1], got {level!r}."
             )

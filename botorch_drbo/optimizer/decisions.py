@@ -370,6 +370,12 @@ def _decided_by(
     given = {name: value for name, value in said.items() if value is not None}
     if not given:
         return recipe, state
+    instead = sorted({"against", "objective"} & set(given))
+    if this_round.radius is not None and instead:
+        raise InputDataError(
+            f"Got `{instead[0]}` and `radius`: the radius is that of the recipe's own "
+            "set. Give it with the other set: `against=WassersteinBall(radius=...)`."
+        )
     if "objective" in given:
         recipe, given = _in_words(recipe, run.configuration, given)
     elif "against" in given and "objective" in recipe.options:
@@ -379,11 +385,6 @@ def _decided_by(
         raise UnsupportedError(
             f"`{recipe.name}` takes no {' and no '.join(f'`{n}`' for n in lacking)}. "
             "Recipes that do are for instance `erbo`, `wdrbo_exact` and `dro`."
-        )
-    if this_round.radius is not None and "against" in given:
-        raise InputDataError(
-            "Got `against` and `radius`: the radius is that of the recipe's own set. "
-            "Give it with the other set: `against=WassersteinBall(radius=...)`."
         )
     recipe = recipe.with_options(**given)
     run.configuration.check_decided(recipe)
@@ -419,12 +420,10 @@ def _in_words(
         )
     if ball is None or ("objective" in recipe.options and alone):
         return recipe, {**given, "objective": named, "against": None}
-    found = {
-        **given,
+    return recipe, {
+        **{name: value for name, value in given.items() if name != "objective"},
         "against": AroundContexts(ambiguity_set=ball, contexts_complete=True),
     }
-    del found["objective"]
-    return recipe, found
 
 
 def _named(recipe: Recipe, decided: DecidedBy) -> NamedObjective | None:

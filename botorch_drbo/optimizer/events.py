@@ -14,6 +14,7 @@ from botorch.exceptions.warnings import BotorchWarning
 from torch import Tensor
 
 from botorch_drbo._validation import (
+    as_numbers,
     check_bounds,
     check_count,
     check_finite,
@@ -83,7 +84,7 @@ def as_rows(values: Tensor, bounds: Tensor, name: str, bounds_name: str) -> Tens
 def as_variances(y_variance: Tensor | float, num: int) -> Tensor:
     """Told variances of the noise, ``m``; one number is that of every trial."""
     if is_number(y_variance):
-        y_variance = torch.full((num,), float(y_variance), dtype=torch.double)
+        y_variance = _numbers(y_variance, "y_variance").expand(num)
     variances = _one_for_each(y_variance, num, "y_variance", "variance")
     if (variances < 0).any():
         raise InputDataError(
@@ -99,9 +100,7 @@ def as_constraints(constraints: Tensor | float, num: int) -> Tensor:
     A vector of ``m`` numbers is one constraint of ``m`` trials; of one trial it is all
     of its constraints.
     """
-    if is_number(constraints):
-        constraints = torch.tensor(float(constraints), dtype=torch.double)
-    values = check_finite(cast(Tensor, constraints), "constraints").detach().double()
+    values = _numbers(constraints, "constraints")
     if values.ndim < 2 and values.numel() and num in (1, values.numel()):
         values = values.reshape(num, -1)
     if values.ndim != 2 or len(values) != num or not values.shape[-1]:
@@ -112,10 +111,15 @@ def as_constraints(constraints: Tensor | float, num: int) -> Tensor:
     return values
 
 
-def _one_for_each(value: Tensor | float, num: int, name: str, what: str) -> Tensor:
+def _numbers(value: Tensor | float, name: str) -> Tensor:
+    """Finite numbers in double precision; a number is a tensor without dimensions."""
     if is_number(value):
-        value = torch.tensor(float(value), dtype=torch.double)
-    values = check_finite(cast(Tensor, value), name).detach().double()
+        value = as_numbers(value, f"`{name}` must be a finite number")
+    return check_finite(cast(Tensor, value), name).detach().double()
+
+
+def _one_for_each(value: Tensor | float, num: int, name: str, what: str) -> Tensor:
+    values = _numbers(value, name)
     if values.shape not in {(num,), (num, 1)} and (num, values.shape) != (1, ()):
         raise BotorchTensorDimensionError(
             f"`{name}` must have one {what} for each of {num} trials, shape ({num},) "

@@ -26,6 +26,7 @@ from botorch_drbo import ContextSet
 from botorch_drbo.acquisition import (
     DistributionallyRobustUCB,
     best_robust_value,
+    monte_carlo,
     qDistributionallyRobustUCB,
 )
 from botorch_drbo.ambiguity import FullSimplex, TotalVariation, Wasserstein
@@ -310,6 +311,23 @@ def test_small_memory_budget_changes_nothing():
         acqf.set_X_pending(batches(2, seed=8))
         pending = make(kind, num_paths=3, X_pending=acqf.X_pending)(X)
         torch.testing.assert_close(acqf(X), pending)
+
+
+def test_a_cache_that_no_number_of_paths_fills_changes_nothing(monkeypatch):
+    """Room for two and a half of eight paths: blocks of two, of the same values."""
+    acqf, X = make("ucb", memory_budget=20_000), batches(2, 3)
+    expected, blocks = make("ucb")(X), []
+    utility = type(acqf)._utility
+
+    def counted(self, values, *rest):
+        blocks.append(len(values))
+        return utility(self, values, *rest)
+
+    monkeypatch.setattr(type(acqf), "_utility", counted)
+    bytes_of_a_path = 8 * FEW["num_features"] * len(acqf.context_set.points)
+    monkeypatch.setattr(monte_carlo, "CACHE_BYTES", int(2.5 * bytes_of_a_path))
+    torch.testing.assert_close(acqf(X), expected)
+    assert set(blocks) == {2}
 
 
 @pytest.mark.parametrize("graph", [False, True])

@@ -11,8 +11,8 @@ import torch
 from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataError
 
 from botorch_drbo.optimizer import RobustOptimizer
-from botorch_drbo.optimizer.journal import state_checksum
 from botorch_drbo.recipes.random_search import RandomSearch
+from tests.optimizer.journals import sealed
 
 UNIT = torch.tensor([[0.0, 0.0], [1.0, 1.0]], dtype=torch.double)
 X = torch.tensor([[0.5, 0.5]], dtype=torch.double)
@@ -46,6 +46,17 @@ CALLS: dict[str, tuple[Callable[[RobustOptimizer], Any], type[Exception], str]] 
     "rows": (lambda o: o.tell(X, C.repeat(2, 1), 1.0), SHAPE, "one row per trial"),
     "y nan": (lambda o: o.tell(X, C, NAN), DATA, "`y`.*NaN"),
     "y infinite": (lambda o: o.tell(X, C, torch.tensor([INF])), DATA, "`y`"),
+    "y too large": (lambda o: o.tell(X, C, 10**400), DATA, "`y` must be a finite"),
+    "y_variance too large": (
+        lambda o: o.tell(X, C, 1.0, y_variance=10**400),
+        DATA,
+        "`y_variance` must be a finite",
+    ),
+    "constraints too large": (
+        lambda o: o.tell(X, C, 1.0, constraints=10**400),
+        DATA,
+        "`constraints` must be a finite",
+    ),
     "y integer": (lambda o: o.tell(X, C, torch.tensor([1])), DATA, "`y`.*floating"),
     "y string": (lambda o: o.tell(X, C, "1"), DATA, "`y`.*Tensor"),  # pyright: ignore
     "y bool": (lambda o: o.tell(X, C, True), DATA, "`y`.*Tensor"),
@@ -147,14 +158,6 @@ def test_bad_construction_leaves_no_file(tmp_path: Path, case: str) -> None:
     with pytest.raises(error, match=message):
         RobustOptimizer(**{**good, **arguments}, journal=path)
     assert not path.exists()
-
-
-def sealed(state: dict[str, Any]) -> dict[str, Any]:
-    """The same state under a checksum that fits, so that the rest is tested."""
-    try:
-        return {**state, "check": state_checksum(state)}
-    except InputDataError:  # too deep for a checksum
-        return state
 
 
 BEYOND_C: list[Any] = []

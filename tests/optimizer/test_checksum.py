@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,7 @@ from botorch.exceptions.errors import InputDataError
 from botorch.exceptions.warnings import BotorchWarning
 
 from botorch_drbo.optimizer import RobustOptimizer
-from tests.optimizer.journals import resume_quietly
+from tests.optimizer.journals import resealed, resume_quietly
 
 
 def test_torn_last_line_at_every_byte(finished: Path) -> None:
@@ -77,21 +76,9 @@ def test_advice_after_damage_holds(toy: Any, finished: Path, tmp_path: Path) -> 
     )
 
 
-def reseal(lines: list[bytes]) -> list[bytes]:
-    """Give lines the checksums that they would have been written with."""
-    check, sealed = "", []
-    for line in lines:
-        record = json.loads(line)
-        record.pop("check", None)
-        body = json.dumps(record).encode()[:-1]
-        check = hashlib.sha256(check.encode() + body).hexdigest()[:16]
-        sealed.append(body + f', "check": "{check}"}}'.encode())
-    return sealed
-
-
 def test_checksum_covers_its_line_and_all_before(finished: Path) -> None:
     content = finished.read_bytes()
-    assert b"\n".join(reseal(content.splitlines())) + b"\n" == content
+    assert b"\n".join(resealed(content.splitlines())) + b"\n" == content
 
 
 def spoil(lines: list[bytes], case: str) -> list[bytes]:
@@ -114,7 +101,7 @@ def spoil(lines: list[bytes], case: str) -> list[bytes]:
         del event["check"]
         return [*lines[:-1], json.dumps(event).encode()]
     if case == "number true":
-        return reseal([lines[0], lines[1].replace(b'r": 1', b'r": true'), *lines[2:]])
+        return resealed([lines[0], lines[1].replace(b'r": 1', b'r": true'), *lines[2:]])
     if case == "format":
         return [json.dumps({**header, "format": "csv"}).encode(), *lines[1:]]
     if case == "version":
@@ -123,13 +110,13 @@ def spoil(lines: list[bytes], case: str) -> list[bytes]:
         return [json.dumps({**header, "config": 3}).encode(), *lines[1:]]
     if case == "algorithm":
         header["config"]["algorithm"]["name"] = "unheard_of"
-        return reseal([json.dumps(header).encode(), *lines[1:]])
+        return resealed([json.dumps(header).encode(), *lines[1:]])
     if case == "problem":
         header["config"]["context_bounds"]["tensor"] = [[0.0], [1.0]]
-        return reseal([json.dumps(header).encode(), *lines[1:]])
+        return resealed([json.dumps(header).encode(), *lines[1:]])
     if case == "other run":
         header["config"]["seed"] = 1
-        return [*reseal([json.dumps(header).encode()]), *lines[1:]]
+        return [*resealed([json.dumps(header).encode()]), *lines[1:]]
     if case == "headless":
         return lines[1:]
     if case == "table":

@@ -21,6 +21,7 @@ from botorch_drbo.optimizer import RobustOptimizer
 from botorch_drbo.schedules import InverseSquareRoot
 from botorch_drbo.surrogate import FixedHyperparameters
 from tests.attacks.counted import count, num_cases
+from tests.optimizer.journals import resealed, sealed
 
 
 def some_run(toy: Any, path: Path | None = None) -> RobustOptimizer:
@@ -187,24 +188,23 @@ def stored_states(toy: Any) -> Iterator[dict[str, Any]]:
         opt.tell(x[:1], toy.contexts(1))
         opt.tell(x, toy.contexts(2), torch.tensor([0.5, 0.25]))
         opt.ask(actions=torch.tensor([[0.25, -0.5], [0.75, 0.5]]).double())
-        state = opt.state_dict()
-        del state["check"]
-        yield {**state, "version": 1}
+        yield opt.state_dict()
 
 
 def test_only_clear_errors_come_out_of_a_mutated_run(toy: Any, tmp_path: Path) -> None:
-    num = num_cases(100, 1_500)
+    num = num_cases(25, 1_500)
     chance = random.Random(num)
     path = tmp_path / "run.jsonl"
     refused = 0
-    # Version 1 has no checksums, so that the mutants reach what is behind them.
+    # Under checksums that fit, so that the mutants reach what is behind them.
     for state in stored_states(toy):
         header = {k: state[k] for k in ("version", "config", "environment")}
         header["format"] = "botorch_drbo journal"
         for _ in range(num):
-            mutant = mutate(state, chance)
+            mutant = sealed(mutate(state, chance))
             lines = mutate([header, *state["events"]], chance)
-            path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+            stored = resealed([json.dumps(line).encode() for line in lines])
+            path.write_bytes(b"".join(line + b"\n" for line in stored))
             content = path.read_bytes()
             count("damaged states and journals", 2)
             for load in (
@@ -240,3 +240,20 @@ def test_nesting_without_end_is_a_damaged_line(
     state["config"]["seed"] = seed
     with pytest.raises(InputDataError, match=r"too deeply|checksum"):
         RobustOptimizer.from_state_dict(state)
+
+
+@pytest.mark.parametrize(
+    ("event", "words"),
+    [(None, "None"), (7.5, "7.5"), ("x" * 999, f"'{'x' * 79}"), ([[]], "a list")],
+)
+def test_what_is_no_event_is_said_in_few_words(
+    toy: Any, tmp_path: Path, event: Any, words: str
+) -> None:
+    with some_run(toy, tmp_path / "run.jsonl") as opt:
+        state: dict[str, Any] = opt.state_dict()
+    spoilt = {**state, "events": [*state["events"][:2], event]}
+    with pytest.raises(InputDataError) as error:
+        RobustOptimizer.from_state_dict(sealed(spoilt))
+    said = str(error.value)
+    assert said.startswith("Event 3 of the state does not fit its configuration: ")
+    assert f"It must be a JSON object, got {words}. It is" in said

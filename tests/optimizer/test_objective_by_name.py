@@ -189,6 +189,19 @@ def test_what_contradicts_it_is_refused() -> None:
             make_recipe(name)
 
 
+@pytest.mark.parametrize("algorithm", ["dro", "wdrbo_exact"])
+def test_a_radius_of_the_round_is_of_the_own_set_alone(algorithm: str) -> None:
+    opt = run(algorithm=algorithm)
+    with pytest.raises(InputDataError, match="Got `against` and `radius`: the radius"):
+        opt.recommend(against=TotalVariation(0.2), radius=0.1)
+    for words in ("mean", "worst fifth", "share above 30"):
+        with pytest.raises(InputDataError, match="Got `objective` and `radius`: the"):
+            opt.recommend(objective=words, radius=0.1)
+    # A price leaves the set as it is; none is paid here.
+    priced, plain = (opt.recommend(give_up=g, radius=0.1) for g in (0.2, None))
+    assert priced.worst_case_value == plain.worst_case_value
+
+
 def test_a_question_replaces_the_rule_of_the_run() -> None:
     opt = run(against=TotalVariation(0.2))
     assert opt.recommend(objective="minimum").decided_for == "minimum"

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 import torch
 from torch import Tensor
 
+from botorch_drbo.problem.equalities import in_units
 from botorch_drbo.problem.feasible import TOLERANCE, feasible
 from botorch_drbo.problem.search_space import SearchSpace
 
@@ -60,3 +63,13 @@ def test_every_constraint_counts():
     )
     x = rows([2.0, 2.0], [0.0, 2.0], [2.0, 0.0], [6.0, 2.0], [2.0, 6.0])
     assert feasible(both, x).tolist() == [True, False, False, False, False]
+
+
+@pytest.mark.parametrize("shape", [(), (4,), (5, 4), (2, 5, 4)])
+def test_only_logarithms_are_raised_whatever_the_rows(shape: tuple[int, ...]) -> None:
+    X = torch.rand(*shape, 3, generator=torch.Generator().manual_seed(0)).double()
+    expected = torch.tensor(
+        [[a, math.exp(b), c] for a, b, c in X.reshape(-1, 3).tolist()]
+    ).double()
+    assert torch.allclose(in_units(X, [1]), expected.reshape(X.shape))
+    assert in_units(X, []) is X
