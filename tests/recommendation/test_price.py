@@ -25,7 +25,9 @@ from botorch_drbo import (
 from botorch_drbo.adversaries.wasserstein import WassersteinBall
 from botorch_drbo.ambiguity import TotalVariation
 from botorch_drbo.posterior.mixture import joint_moments
+from botorch_drbo.problem import SearchSpace
 from botorch_drbo.problem.feasible import sample
+from botorch_drbo.recommendation.price import _around
 from botorch_drbo.recommendation.price_curve import no_worse
 from botorch_drbo.surrogate import FixedHyperparameters
 
@@ -169,6 +171,20 @@ def test_the_more_is_given_up_the_better_the_worst_case() -> None:
     assert all(b >= a - 1e-3 * gain for a, b in pairwise(worst))
     paid = [one.price.paid for one in found]
     assert paid[0] == pytest.approx(0.0, abs=1e-6 * gain)
+
+
+def test_what_is_within_a_small_limit_is_looked_for_on_all_sides_of_the_best() -> None:
+    """Near it too: each of six boxes has half the side of the one before."""
+    box = torch.tensor([[-2.0, 10.0], [3.0, 20.0]]).double()
+    best = torch.tensor([[0.0, 16.0]]).double()
+    near = _around(best, SearchSpace(box, box), seed=0)
+    away = (near - best) / (box[1] - box[0])
+    for halvings in range(1, 7):
+        within = (away.abs() <= 0.5**halvings).all(-1)
+        assert within.double().mean() >= (7 - halvings) / 6 - 0.01
+    for side in ((1, 1), (1, -1), (-1, 1), (-1, -1)):
+        there = (away * torch.tensor(side) >= 0.0).all(-1)
+        assert there.double().mean().item() == pytest.approx(0.25, abs=0.05)
 
 
 def test_a_list_is_judged_one_by_one() -> None:
