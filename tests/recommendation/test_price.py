@@ -24,11 +24,11 @@ from botorch_drbo import (
 )
 from botorch_drbo.adversaries.wasserstein import WassersteinBall
 from botorch_drbo.ambiguity import TotalVariation
-from botorch_drbo.posterior.mixture import joint_moments
+from botorch_drbo.posterior.mixture import GaussianMixture, joint_moments
 from botorch_drbo.problem import SearchSpace
 from botorch_drbo.problem.feasible import sample
 from botorch_drbo.recommendation.price import _around
-from botorch_drbo.recommendation.price_curve import no_worse
+from botorch_drbo.recommendation.price_curve import PriceCurve, no_worse
 from botorch_drbo.surrogate import FixedHyperparameters
 
 PRIOR = FixedHyperparameters(lengthscale=0.3, noise_variance=1e-4)
@@ -345,6 +345,38 @@ def test_what_is_cheap_is_taken_at_every_higher_price_and_nothing_dearer() -> No
             assert worst[chosen] == worst[paid <= allowed[i]].max()
         assert (paid[order].diff() >= 0.0).all()  # as the attribute promises
         assert (worst[order].diff() >= 0.0).all()
+
+
+@pytest.mark.parametrize(
+    ("paid", "worst", "gain", "knee"),
+    [
+        # Above the line from (0, 0) to (1, 1) by 0, 1/2, 3/8 and 0.
+        ([0.0, 1.0, 2.0, 4.0], [5.0, 8.0, 8.5, 9.0], 4.0, 1),
+        ([0.0, 1.0, 2.0, 4.0], [5.0, 2.0, 1.5, 1.0], 4.0, 1),  # of a cost
+        ([0.0, 1.0, 2.0, 4.0], [5.0, 5.5, 8.0, 9.0], 4.0, 2),
+        ([0.0, 0.0, 1e-9, 1e-7], [5.0, 8.0, 8.5, 9.0], 4.0, None),  # free
+        ([0.0, 1.0, 2.0, 4.0], [5.0, 5.0, 5.0, 5.0], 4.0, None),
+        # Nothing to gain, but for the rounding of what is paid.
+        ([0.0, 0.0, 1e-17, 1e-16], [5.0, 5.0, 5.0, 5.0], 0.0, None),
+    ],
+)
+def test_the_knee_is_furthest_above_the_straight_line(
+    paid: list[float], worst: list[float], gain: float, knee: int | None
+) -> None:
+    worst_cases = torch.tensor(worst).double()
+    curve = PriceCurve(
+        limits=(0.0, 0.1, 0.2, torch.inf),
+        paid=torch.tensor(paid).double(),
+        expected=9.0 - torch.tensor(paid).double(),
+        worst_cases=worst_cases,
+        beliefs=GaussianMixture(worst_cases[None], torch.ones(1, 4).double()),
+        decisions=torch.zeros(4, 1),
+        gain=gain,
+        outcome="profit",
+        level=0.9,
+    )
+    assert curve.knee == knee
+    assert ("the knee" in str(curve)) is (knee is not None)
 
 
 def test_a_curve_of_costs_is_the_mirror_of_that_of_gains() -> None:
