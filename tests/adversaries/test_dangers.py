@@ -248,7 +248,7 @@ def test_where_all_that_could_move_is_known_nothing_is_feared() -> None:
     assert [world.name for world in worlds] == ["as seen"]
     found, _ = least(MeanShift({"temp": 3}), wavy, state(now, seen))
     assert found == pytest.approx(wavy(seen).mean().item())
-    # A whole table of numbers that are known: what is left are categories.
+    # Every number is known: what is left is a category.
     known = torch.tensor([12.0, math.nan, 6.0, math.log(10.0)]).double()
     now = replace(SPACE.search_space, known_context=known)
     seen = now.with_known(SPACE.context_set(SEEN).points)
@@ -299,7 +299,7 @@ def test_it_is_stored() -> None:
         (lambda: MeanShift(0.0), "positive"),
         (lambda: MeanShift({}), "temp"),
         (lambda: MeanShift({"temp": "warm"}), "number"),
-        (lambda: MeanShift({"temp": (3,)}), "the two ends"),
+        (lambda: MeanShift({"temp": (3,)}), "two ends"),  # pyright: ignore[reportArgumentType]
         (lambda: MeanShift(1.0, clip=2.0), "share"),
         (lambda: Spread(-1.0), "positive"),
         (lambda: Mixture(0.0), "above 0"),

@@ -156,8 +156,12 @@ def test_a_few_draws_agree_with_many_about_outcomes() -> None:
 
 def test_the_seed_decides_and_is_zero_if_none_is_given() -> None:
     first, again, other = (
-        logarithms(HyperparameterDraws(num_draws=4, **seed).fit(data()))
-        for seed in ({"seed": 0}, {}, {"seed": 1})
+        logarithms(surrogate.fit(data()))
+        for surrogate in (
+            HyperparameterDraws(num_draws=4, seed=0),
+            HyperparameterDraws(num_draws=4),
+            HyperparameterDraws(num_draws=4, seed=1),
+        )
     )
     assert torch.equal(first, again) and not torch.equal(first, other)
 
