@@ -166,8 +166,8 @@ class MeanShift(Danger):
             return
         check_named(self.shift, "shift", "{'temp': 3}")
         for column, by in self.shift.items():
-            ends = by if isinstance(by, tuple | list) else (by,)
-            if not all(map(is_finite_number, ends)) or len(ends) not in (1, 2):
+            ends = by if isinstance(by, tuple | list) else (by, by)
+            if not all(map(is_finite_number, ends)) or len(ends) != 2:
                 raise InputDataError(
                     f"`shift` of `{column}` must be a number, or the two ends "
                     f"(-3, 0), got {by!r}."
@@ -375,8 +375,7 @@ def _ends(
 ) -> tuple[float, float]:
     """The lower and upper end of a shift in units; of one number both ways."""
     if isinstance(by, Sequence):
-        low, high = by if len(by) == 2 else (by[0], by[0])
-        return min(low, high), max(low, high)
+        return min(by), max(by)
     size = float(by)
     if column_of(column, space, "MeanShift") in space.context_logarithms:
         return (1.0 / size, size) if size > 0.0 else (size, size)

@@ -13,6 +13,7 @@ import pytest
 import torch
 from botorch.acquisition import AcquisitionFunction
 from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataError
+from botorch.models.deterministic import GenericDeterministicModel
 
 from botorch_drbo import acquisition
 from botorch_drbo.acquisition import (
@@ -23,6 +24,7 @@ from botorch_drbo.acquisition import (
     MaximumMeanDiscrepancyRobustUCB,
     RobustThompsonSampling,
 )
+from botorch_drbo.adversaries import FittedRound
 from botorch_drbo.ambiguity import TotalVariation, Wasserstein
 from botorch_drbo.problem import History, SearchSpace
 from botorch_drbo.recipes import RECIPES, make_recipe
@@ -177,6 +179,17 @@ def test_contexts_in_other_columns() -> None:
             model, C, C_BOUNDS, context_indices=[0, 1], **options
         )
         torch.testing.assert_close(other(X), from_contexts(kind, **options)(X))
+
+
+def test_a_decision_that_has_not_varied_yet_has_a_side_of_one() -> None:
+    rows = Z.index_fill(1, torch.tensor([0]), 0.3)
+    model = known_model(rows, Y, noise=1e-3)
+    box = FittedRound.of_contexts(model, C, C_BOUNDS).space.bounds
+    assert box[:, 0].tolist() == [0.3, 1.3] and box[:, 1].equal(BOUNDS[:, 1])
+    assert LipschitzPenalizedUCB.from_contexts(model, C, C_BOUNDS)(X).isfinite().all()
+    told_nothing = GenericDeterministicModel(lambda z: z[..., :1])
+    box = FittedRound.of_contexts(told_nothing, C, C_BOUNDS).space.bounds
+    assert box.tolist() == [[0.0], [1.0]]
 
 
 @pytest.mark.parametrize("paper", FIVE)

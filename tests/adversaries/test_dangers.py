@@ -116,6 +116,9 @@ def test_units_names_and_one_side() -> None:
     assert list(each) == ["as seen", "temp 3 lower"]
     assert each["temp 3 lower"] == pytest.approx(wavy(moved).mean().item())
     assert found == pytest.approx(min(each.values()))
+    for ends in ((-3, 2), (2, -3)):
+        _, each = least(MeanShift({"temp": ends}), wavy, of_seen())
+        assert list(each) == ["as seen", "temp 2 higher", "temp 3 lower"]
     _, each = least(MeanShift({"price": 2.0}), wavy, of_seen())
     assert list(each) == ["as seen", "price 2 times", "price 0.5 times"]
     _, each = least(MeanShift({"temp": 2, "people": 1}), wavy, of_seen())
@@ -123,6 +126,26 @@ def test_units_names_and_one_side() -> None:
         "temp and people together higher",
         "temp and people together lower",
     ]
+    # The deviation of 10, 14, 20 and 12 is the root of 14, of 4, 8, 6 and 10 that of 5.
+    _, each = least(MeanShift(1.0, clip=1.0), wavy, of_seen())
+    assert "temp 1 deviation higher (3.74)" in each
+    assert "people 1 deviation lower (2.24)" in each
+
+
+@pytest.mark.parametrize("lower", [-40.0, -15.0, 10.0])
+def test_where_zero_is_in_the_box_does_not_matter(lower: float) -> None:
+    """A shift that ends on a bound, up to rounding, is within it."""
+    box = torch.tensor([[lower], [lower + 30.0]]).double()
+    seen = lower + torch.tensor([[0.3 - 1e-12], [29.7 + 1e-12]], dtype=torch.double)
+    space = SearchSpace(box, box)
+    worlds = MeanShift({"c1": 0.3}).worlds(state(space, seen))
+    assert [world.name for world in worlds] == [
+        "as seen",
+        "c1 0.3 higher",
+        "c1 0.3 lower",
+    ]
+    with pytest.raises(InputDataError, match="moves 50% of cases"):
+        MeanShift({"c1": 0.3 + 1e-6}).worlds(state(space, seen))
 
 
 def test_whole_numbers_stay_whole_and_categories_stay() -> None:
@@ -225,6 +248,12 @@ def test_where_all_that_could_move_is_known_nothing_is_feared() -> None:
     assert [world.name for world in worlds] == ["as seen"]
     found, _ = least(MeanShift({"temp": 3}), wavy, state(now, seen))
     assert found == pytest.approx(wavy(seen).mean().item())
+    # Every number is known: what is left is a category.
+    known = torch.tensor([12.0, math.nan, 6.0, math.log(10.0)]).double()
+    now = replace(SPACE.search_space, known_context=known)
+    seen = now.with_known(SPACE.context_set(SEEN).points)
+    for danger in (MeanShift(1.0), Spread(1.2)):
+        assert [w.name for w in danger.worlds(state(now, seen))] == ["as seen"], danger
 
 
 def test_relabelled_categories_give_the_same_worst_case() -> None:
@@ -270,6 +299,7 @@ def test_it_is_stored() -> None:
         (lambda: MeanShift(0.0), "positive"),
         (lambda: MeanShift({}), "temp"),
         (lambda: MeanShift({"temp": "warm"}), "number"),
+        (lambda: MeanShift({"temp": (3,)}), "two ends"),  # pyright: ignore[reportArgumentType]
         (lambda: MeanShift(1.0, clip=2.0), "share"),
         (lambda: Spread(-1.0), "positive"),
         (lambda: Mixture(0.0), "above 0"),

@@ -169,27 +169,37 @@ def test_each_method_recommends_what_it_recommends_alone() -> None:
     assert found.better[1, 1] >= 0.5  # it was made for this
 
 
-def test_the_rounding_of_equal_decisions_is_not_shown() -> None:
+@pytest.mark.parametrize(("unit", "two"), [(1e-3, "0.002"), (1.0, "2"), (1e3, "2000")])
+def test_the_rounding_of_equal_decisions_is_not_shown(unit: float, two: str) -> None:
+    """In any unit; a gain is shown with its sign."""
+
     def of(mean: list[float], deviation: list[float]) -> GaussianMixture:
-        row = torch.tensor([mean, deviation], dtype=torch.double).unsqueeze(-1)
+        row = unit * torch.tensor([mean, deviation], dtype=torch.double).unsqueeze(-1)
         return GaussianMixture(row[:1], row[1:])
 
-    found = Comparison(
-        methods=("erbo", "dro"),
-        radii=("", ""),
-        worlds=(TODAY,),
-        decisions=torch.zeros(2, 1),
-        columns={"stock": [1.0, 1.0]},
-        values=of([3.3, 3.3], [0.4, 0.4]),
-        gains=of([0.0, 1.8e-15], [0.0, 4.2e-9]),
-        costs=GaussianMixture(torch.zeros(1, 1), torch.zeros(1, 1)),
-        level=0.9,
-        num_outcomes=9,
-        outcome="profit",
-        judged_by="expected profit",
-        trust="by the model",
-    )
-    assert "; +0 ± 0 against erbo, better with probability 0.50" in str(found)
+    def lines(gain: float, deviation: float) -> str:
+        found = Comparison(
+            methods=("erbo", "dro"),
+            radii=("", ""),
+            worlds=(TODAY,),
+            decisions=torch.zeros(2, 1),
+            columns={"stock": [1.0, 1.0]},
+            values=of([3.3, 3.3], [0.4, 0.4]),
+            gains=of([0.0, gain], [0.0, deviation]),
+            costs=GaussianMixture(torch.zeros(1, 1), torch.zeros(1, 1)),
+            level=0.9,
+            num_outcomes=9,
+            outcome="profit",
+            judged_by="expected profit",
+            trust="by the model",
+        )
+        return str(found)
+
+    nothing = "; +0 ± 0 against erbo, better with probability 0.50"
+    assert nothing in lines(1.8e-15, 4.2e-9)
+    assert nothing not in lines(1.8e-3, 4.2e-3)
+    assert f"; +{two} ± " in lines(2.0, 0.1)
+    assert f"; -{two} ± " in lines(-2.0, 0.1)
 
 
 def test_methods_with_the_same_adversary_share_the_run_s_radius() -> None:

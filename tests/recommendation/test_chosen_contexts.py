@@ -119,3 +119,13 @@ def test_of_very_many_contexts_the_heaviest_can_be_chosen() -> None:
     assert len(found.unique()) == 5
     one = chosen_contexts(many, small_model(), X[:1], NONE, NONE, seed=0)
     assert found[0].equal(one[0])
+
+
+def test_of_equally_heavy_contexts_the_first_can_be_chosen(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("botorch_drbo.recommendation.chosen_contexts._MOST", 12)
+    many = problem(KullbackLeibler(0.0), 300)
+    plate = X[:1].expand(12, -1)  # as many wells as contexts that are looked at
+    found = chosen_contexts(many, small_model(), plate, NONE, NONE, seed=0)
+    assert {*found.flatten().tolist()} == {*many.contexts.points[:12, 0].tolist()}

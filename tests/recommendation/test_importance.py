@@ -10,6 +10,7 @@ from botorch.models import SingleTaskGP
 from botorch.models.deterministic import GenericDeterministicModel
 from gpytorch.kernels import RBFKernel, ScaleKernel
 
+from botorch_drbo import LinearConstraint, Space
 from botorch_drbo.contexts import ContextSet
 from botorch_drbo.posterior.ensemble import ModelEnsemble
 from botorch_drbo.problem import SearchSpace
@@ -43,6 +44,15 @@ def test_an_interaction_counts_for_both_columns() -> None:
     # E[y^2] E[(x - x')^2] = 1/3 * 1/6.
     assert found.mean[:2].tolist() == pytest.approx(2 * [math.sqrt(1 / 18)], rel=0.08)
     assert found.mean[2] == 0.0
+
+
+def test_of_shares_the_others_make_room_for_the_one_that_changes() -> None:
+    """Of two that add up to one the other moves the other way, by as much."""
+    shares = LinearConstraint({"a": 1, "b": 1}, lower=1.0, upper=1.0)
+    space = Space({"a": (0, 1), "b": (0, 1)}, {"c": (0, 1)}, constraints=[shares])
+    found = importance(known(3.0, 1.0, 2.0), space.search_space, CONTEXTS)
+    expected = [2.0 / math.sqrt(6.0)] * 2 + [2.0 * 0.5 * math.sqrt(3 / 8)]
+    assert found.mean.tolist() == pytest.approx(expected, rel=0.06)
 
 
 def test_contexts_do_not_follow_the_order_of_the_decisions(

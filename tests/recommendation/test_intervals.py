@@ -517,3 +517,34 @@ def test_an_interval_of_tiny_units_has_powers_of_ten() -> None:
     )
     low, high = promises.interval_words(belief, 0.9).split(" to ")
     assert (low, high) == ("-1.5e-12", "1.8e-12")
+
+
+@pytest.mark.parametrize(
+    ("width", "words"),
+    [(2e-5, "0.000000 to 0.000020"), (2e-6, "0 to 2e-06"), (20.0, "0 to 20")],
+)
+def test_up_to_six_digits_are_written_behind_the_point(
+    width: float, words: str
+) -> None:
+    half = 0.5 * width
+    belief = GaussianMixture(
+        torch.tensor([half], dtype=torch.double),
+        torch.tensor([half / norm.ppf(0.95)], dtype=torch.double),
+    )
+    assert promises.interval_words(belief, 0.9) == words
+
+
+@pytest.mark.parametrize(
+    ("share", "words"),
+    [
+        (0.0, "0%"),
+        (1e-9, "under 0.1%"),
+        (0.001, "0.1%"),
+        (0.25, "25%"),
+        (0.999, "99.9%"),
+        (1.0 - 1e-9, "over 99.9%"),
+        (1.0, "100%"),
+    ],
+)
+def test_a_share_is_none_or_all_only_if_it_is(share: float, words: str) -> None:
+    assert promises.share_words(share) == words

@@ -24,9 +24,11 @@ from botorch_drbo import (
 )
 from botorch_drbo.adversaries.wasserstein import WassersteinBall
 from botorch_drbo.ambiguity import TotalVariation
-from botorch_drbo.posterior.mixture import joint_moments
+from botorch_drbo.posterior.mixture import GaussianMixture, joint_moments
+from botorch_drbo.problem import SearchSpace
 from botorch_drbo.problem.feasible import sample
-from botorch_drbo.recommendation.price_curve import no_worse
+from botorch_drbo.recommendation.price import _around
+from botorch_drbo.recommendation.price_curve import PriceCurve, no_worse
 from botorch_drbo.surrogate import FixedHyperparameters
 
 PRIOR = FixedHyperparameters(lengthscale=0.3, noise_variance=1e-4)
@@ -169,6 +171,20 @@ def test_the_more_is_given_up_the_better_the_worst_case() -> None:
     assert all(b >= a - 1e-3 * gain for a, b in pairwise(worst))
     paid = [one.price.paid for one in found]
     assert paid[0] == pytest.approx(0.0, abs=1e-6 * gain)
+
+
+def test_what_is_within_a_small_limit_is_looked_for_on_all_sides_of_the_best() -> None:
+    """Near it too: each of six boxes has half the side of the one before."""
+    box = torch.tensor([[-2.0, 10.0], [3.0, 20.0]]).double()
+    best = torch.tensor([[0.0, 16.0]]).double()
+    near = _around(best, SearchSpace(box, box), seed=0)
+    away = (near - best) / (box[1] - box[0])
+    for halvings in range(1, 7):
+        within = (away.abs() <= 0.5**halvings).all(-1)
+        assert within.double().mean() >= (7 - halvings) / 6 - 0.01
+    for side in ((1, 1), (1, -1), (-1, 1), (-1, -1)):
+        there = (away * torch.tensor(side) >= 0.0).all(-1)
+        assert there.double().mean().item() == pytest.approx(0.25, abs=0.05)
 
 
 def test_a_list_is_judged_one_by_one() -> None:
@@ -329,6 +345,38 @@ def test_what_is_cheap_is_taken_at_every_higher_price_and_nothing_dearer() -> No
             assert worst[chosen] == worst[paid <= allowed[i]].max()
         assert (paid[order].diff() >= 0.0).all()  # as the attribute promises
         assert (worst[order].diff() >= 0.0).all()
+
+
+@pytest.mark.parametrize(
+    ("paid", "worst", "gain", "knee"),
+    [
+        # Above the line from (0, 0) to (1, 1) by 0, 1/2, 3/8 and 0.
+        ([0.0, 1.0, 2.0, 4.0], [5.0, 8.0, 8.5, 9.0], 4.0, 1),
+        ([0.0, 1.0, 2.0, 4.0], [5.0, 2.0, 1.5, 1.0], 4.0, 1),  # of a cost
+        ([0.0, 1.0, 2.0, 4.0], [5.0, 5.5, 8.0, 9.0], 4.0, 2),
+        ([0.0, 0.0, 1e-9, 1e-7], [5.0, 8.0, 8.5, 9.0], 4.0, None),  # free
+        ([0.0, 1.0, 2.0, 4.0], [5.0, 5.0, 5.0, 5.0], 4.0, None),
+        # Nothing to gain, but for the rounding of what is paid.
+        ([0.0, 0.0, 1e-17, 1e-16], [5.0, 5.0, 5.0, 5.0], 0.0, None),
+    ],
+)
+def test_the_knee_is_furthest_above_the_straight_line(
+    paid: list[float], worst: list[float], gain: float, knee: int | None
+) -> None:
+    worst_cases = torch.tensor(worst).double()
+    curve = PriceCurve(
+        limits=(0.0, 0.1, 0.2, torch.inf),
+        paid=torch.tensor(paid).double(),
+        expected=9.0 - torch.tensor(paid).double(),
+        worst_cases=worst_cases,
+        beliefs=GaussianMixture(worst_cases[None], torch.ones(1, 4).double()),
+        decisions=torch.zeros(4, 1),
+        gain=gain,
+        outcome="profit",
+        level=0.9,
+    )
+    assert curve.knee == knee
+    assert ("the knee" in str(curve)) is (knee is not None)
 
 
 def test_a_curve_of_costs_is_the_mirror_of_that_of_gains() -> None:

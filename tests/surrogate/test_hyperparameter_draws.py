@@ -99,6 +99,19 @@ def test_draws_lie_within_the_ranges(end: str, monkeypatch: pytest.MonkeyPatch) 
     assert (found[:, 0] >= limits[0]).all() and (found[:, 0] <= limits[1]).all()
 
 
+def test_where_no_draw_is_possible_all_are_the_most_likely(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Nothing lies between an end and itself, and the first maximum is the highest."""
+    posterior = LogPosterior(GaussianProcess().family(1), data(), marginal=True)
+    maxima = np.array([[-1.0, 0.5], [2.0, 3.0]])
+    monkeypatch.setattr(hyperparameters, "maxima", lambda *given: maxima)
+    monkeypatch.setattr(hyperparameters, "ranges", lambda posterior: [[9.0, 9.0]] * 2)
+    many = HyperparameterDraws(num_draws=3, num_proposals=4)
+    found = many.draws(posterior, 0.5, np.random.default_rng(0))
+    assert found.tolist() == [[-1.0, 0.5]] * 3
+
+
 @pytest.mark.parametrize("curvature", [0.0, -3.0, 0.25, 4.0])
 def test_proposals_are_no_wider_than_the_widest(curvature: float) -> None:
     """A quadratic density: one over the root of its curvature, or 1.5."""
@@ -141,10 +154,14 @@ def test_a_few_draws_agree_with_many_about_outcomes() -> None:
     assert (few.mixture_variance.sqrt() / deviation).log().abs().mean() < 0.4
 
 
-def test_the_seed_decides() -> None:
+def test_the_seed_decides_and_is_zero_if_none_is_given() -> None:
     first, again, other = (
-        logarithms(HyperparameterDraws(num_draws=4, seed=seed).fit(data()))
-        for seed in (0, 0, 1)
+        logarithms(surrogate.fit(data()))
+        for surrogate in (
+            HyperparameterDraws(num_draws=4, seed=0),
+            HyperparameterDraws(num_draws=4),
+            HyperparameterDraws(num_draws=4, seed=1),
+        )
     )
     assert torch.equal(first, again) and not torch.equal(first, other)
 
