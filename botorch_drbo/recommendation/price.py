@@ -171,7 +171,8 @@ def _around(centres: Tensor, space: SearchSpace, seed: int) -> Tensor:
     lower, upper = space.bounds
     unit = 2.0 * sobol(_AROUND, space.d_x, seed).to(centres) - 1.0
     half = 0.5 ** torch.arange(1, _SHRINK + 1).to(centres)
-    sizes = half[torch.arange(_AROUND, device=centres.device) % _SHRINK].unsqueeze(-1)
+    # In runs: every sixth point of a Sobol set would lie on one side of the middle.
+    sizes = half.repeat_interleave(-(-_AROUND // _SHRINK))[:_AROUND].unsqueeze(-1)
     near = centres.unsqueeze(1) + sizes * unit * (upper - lower)
     near = settled(space, space.snap(near.flatten(0, 1).clamp(lower, upper)))
     return near[feasible(space, near)]
