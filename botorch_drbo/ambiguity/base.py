@@ -19,7 +19,7 @@ from botorch.exceptions.errors import (
 from torch import Tensor
 from torch.nn import Module
 
-from botorch_drbo._device import on_cpu
+from botorch_drbo import _device
 from botorch_drbo._validation import check_nonnegative
 from botorch_drbo.ambiguity import cvxpy_layer
 from botorch_drbo.ambiguity.numerics import check_simplex
@@ -376,7 +376,7 @@ class AmbiguitySet(Module, ABC):
 
         def found(values: Tensor, weights: Tensor, radius: Tensor) -> Solution:
             n = weights.shape[-1]
-            held = weights.reshape(-1, n).any(0) if on_cpu(weights) else None
+            held = weights.reshape(-1, n).any(0) if _device.on_cpu(weights) else None
             # A shorter list has to be worth it; of an empty batch none is known.
             if held is None or not 0 < 2 * int(held.sum()) < n - _SHORT:
                 return solve(values, weights, radius)

@@ -24,9 +24,6 @@ READS = {
     "ambiguity/_transport.py:moved": (
         "Size of a list: the atoms that no line settles, once per cutting plane."
     ),
-    "ambiguity/_transport.py:replace": (
-        "Size of a list: the rows that are unsolved, once per cutting plane."
-    ),
     "ambiguity/wasserstein.py:holds_reference": (
         "Branch: whether the candidates begin with the atoms."
     ),
