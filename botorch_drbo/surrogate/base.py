@@ -243,13 +243,38 @@ class ModelData:
             num: How many, fewer than there are.
 
         Returns:
-            ``num`` rows in their order, always the same.
+            ``num`` rows in their order, always the same, whatever the order of all.
         """
-        rows = torch.zeros(len(self.inputs), dtype=torch.bool)
         generator = torch.Generator().manual_seed(0)
-        rows[torch.randperm(len(rows), generator=generator)[:num]] = True
-        subset = self.of_rows(rows.to(self.inputs.device))
+        drawn = torch.randperm(len(self.inputs), generator=generator)[self.places] < num
+        subset = self.of_rows(drawn.to(self.inputs.device))
         return replace(subset, given_units=self.units)
+
+    @cached_property
+    def places(self) -> Tensor:
+        """The place of each row, ``t``, sorted by numbers, outcomes, and company.
+
+        A level has no number of its own: it is known by the rows that have it. Rows
+        that nothing tells apart stay in their order, as do very many rows that only
+        their levels do.
+        """
+        numbers = [j for j in range(self.inputs.shape[-1]) if j not in self.categories]
+        columns = [self.inputs[:, numbers], self.outcomes]
+        columns += [] if self.Yvar is None else [self.Yvar]
+        ranks, before = _ranks(torch.cat(columns, -1).double().cpu()), 0
+        levels = self.inputs[:, list(self.categories)].cpu().mT  # v x t
+        # Equal ranks are split as long as the levels of their rows have different rows:
+        # colour refinement of graphs.
+        while (
+            levels.numel() > 0
+            and len(ranks) <= MANY_ROWS
+            and before < len(ranks.unique()) < len(ranks)
+        ):
+            before = len(ranks.unique())
+            same = levels.unsqueeze(-1) == levels.unsqueeze(-2)  # v x t x t
+            company = torch.where(same, ranks, -1).sort(-1).values
+            ranks = _ranks(torch.cat([ranks[:, None], *company], -1))
+        return ranks.argsort(stable=True).argsort()
 
     @property
     def num_columns(self) -> int:
@@ -277,6 +302,11 @@ class ModelData:
             input_transform=model_inputs(self.bounds, self.categories, self.features),
             **options,
         )
+
+
+def _ranks(rows: Tensor) -> Tensor:
+    """The place of each row among the different ones, by the first column first."""
+    return rows.unique(dim=0, return_inverse=True)[1]
 
 
 @storable

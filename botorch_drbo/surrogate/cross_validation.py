@@ -163,7 +163,7 @@ def folds_of_levels(data: ModelData, column: int) -> Tensor | None:
     levels, rank = data.inputs[:, column].cpu().unique(return_inverse=True)
     if len(levels) <= 2 or len(rank) > MANY_ROWS:
         return None
-    places = _places(data)
+    places = data.places
     first = torch.stack([places[rank == k].amin() for k in range(len(levels))])
     return first.argsort().argsort()[rank] % min(len(levels), _MOST_LEFT_OUT)
 
@@ -177,33 +177,7 @@ def folds(data: ModelData) -> Tensor:
     """
     t = len(data.inputs)
     shuffled = torch.randperm(t, generator=torch.Generator().manual_seed(_SHUFFLE))
-    return (shuffled % NUM_FOLDS)[_places(data)]
-
-
-def _places(data: ModelData) -> Tensor:
-    """The place of each row, ``t``, sorted by numbers, outcomes, and company.
-
-    A level has no number of its own: it is known by the rows that have it. Rows that
-    nothing tells apart stay in their order.
-    """
-    numbers = [j for j in range(data.inputs.shape[-1]) if j not in data.categories]
-    columns = [data.inputs[:, numbers], data.outcomes]
-    columns += [] if data.Yvar is None else [data.Yvar]
-    ranks, before = _ranks(torch.cat(columns, -1).double().cpu()), 0
-    levels = data.inputs[:, list(data.categories)].cpu().mT  # v x t
-    same = levels.unsqueeze(-1) == levels.unsqueeze(-2)  # v x t x t
-    # Equal ranks are split as long as the levels of their rows have different rows:
-    # colour refinement of graphs.
-    while data.categories and before < len(ranks.unique()) < len(ranks):
-        before = len(ranks.unique())
-        company = torch.where(same, ranks, -1).sort(-1).values
-        ranks = _ranks(torch.cat([ranks[:, None], *company], -1))
-    return ranks.argsort(stable=True).argsort()
-
-
-def _ranks(rows: Tensor) -> Tensor:
-    """The place of each row among the different ones, by the first column first."""
-    return rows.unique(dim=0, return_inverse=True)[1]
+    return (shuffled % NUM_FOLDS)[data.places]
 
 
 def overconfidence(residuals: Tensor) -> float:

@@ -63,7 +63,7 @@ def test_the_weights_move_by_less_than_the_radius(seen, others, d):
 
 @pytest.mark.parametrize("share", [0.5, 1.0])
 def test_of_a_long_list_all_with_mass_are_taken_where_less_would_move_too_far(share):
-    """Sixty outcomes among thousands of contexts, and a radius that few would exceed."""
+    """Sixty outcomes on a long list, and a radius that few contexts would exceed."""
     _, weights, cost = on_list(60, 400, 2)
     few = Wasserstein(1e-3, cost).few(weights, share)
     assert few is not None

@@ -52,6 +52,22 @@ def test_the_end_is_as_likely_as_that_of_the_fit_to_all(
     assert density(of_all) < full - 0.1
 
 
+def test_the_order_of_the_rows_does_not_matter(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(of_own, "FEW_ROWS", 100)
+    monkeypatch.setattr(of_own, "_FIRST_ROWS", (30, 30))
+    data = rows(120, known_noise=True)
+    other = data.of_rows(
+        torch.randperm(120, generator=torch.Generator().manual_seed(3))
+    )
+    first, second = data.sample(30), other.sample(30)
+    assert sorted(first.inputs.tolist()) == sorted(second.inputs.tolist())
+    at = data.inputs[:9]
+    fitted = [BoTorchDefault().fit(each).posterior(at).mean for each in (data, other)]
+    torch.testing.assert_close(*fitted, rtol=1e-6, atol=1e-6)
+
+
 def test_the_same_rows_are_drawn_in_the_units_of_all() -> None:
     data = rows(50, known_noise=True)
     few = data.sample(20)
