@@ -323,7 +323,7 @@ def largest_slope(f: Tensor, cost: Tensor, stay: Assignment, used: Tensor) -> Te
     n``.
     """
     # Kantorovich's dual at lambda = the largest slope: from there on nobody moves.
-    extra_cost = cost - stay.cost[:1].mT  # n x m
+    extra_cost = cost - cost.amin(-1, keepdim=True)  # n x m
     # Where going is not dearer than staying, `stay` is the better of them already.
     no_dearer = extra_cost <= 0
     inverse_cost = extra_cost.reciprocal_().masked_fill_(no_dearer, 0.0)

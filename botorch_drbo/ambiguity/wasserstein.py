@@ -275,7 +275,7 @@ class Wasserstein(AmbiguitySet):
     def _bound(self, values: Tensor, weights: Tensor, radius: Tensor) -> Tensor:
         low = values.amin(-1, keepdim=True)
         f = (values - low).reshape(-1, values.shape[-1])
-        p, ground = self._from_mass(weights.reshape(len(f), -1))
+        p, ground = self._from_mass(weights.reshape(-1, weights.shape[-1]))
         line = ground.line
         # Weak duality: at lambda = slope all atoms stay, which is worth p.f less slope
         # times what the radius leaves over; at lambda = 0 the value is the lowest
@@ -350,7 +350,7 @@ class Wasserstein(AmbiguitySet):
             torch.ones_like(f[:, :1]).expand(-1, len(cost)).nonzero(as_tuple=True)
         )
         target = cheapest_target(f, cost, lam[row], row, atom)
-        return (f[row, target] + lam[row] * cost[atom, target]).reshape(len(f), -1)
+        return (f[row, target] + lam[row] * cost[atom, target]).reshape(-1, len(cost))
 
     def _solve_rows(self, f: Tensor, p: Tensor, radius: Tensor) -> tuple[Tensor, ...]:
         p, ground = self._from_mass(p)

@@ -21,6 +21,7 @@ from linear_operator import to_linear_operator
 from torch import Tensor
 from torch.nn import ModuleList
 
+from botorch_drbo.posterior.blocks import any_variance
 from botorch_drbo.posterior.view import (
     Integral,
     LocalMoments,
@@ -139,12 +140,12 @@ class ModelEnsemble(Model):
         # it.
         distributions = [cast(GPyTorchPosterior, part).distribution for part in parts]
         mean = torch.stack([each.mean for each in distributions], -2)  # b x S x q
-        covariance = torch.stack(
-            [each.covariance_matrix for each in distributions], -3
-        )  # b x S x q x q
         # Lazy: of a matrix GPyTorch takes the root at once, and many are singular.
-        joint = MultivariateNormal(mean, to_linear_operator(covariance))
-        return GaussianMixturePosterior(joint)
+        covariance = to_linear_operator(
+            torch.stack([each.covariance_matrix for each in distributions], -3)
+        )  # b x S x q x q
+        with any_variance():  # the mixture asks for the variances at once
+            return GaussianMixturePosterior(MultivariateNormal(mean, covariance))
 
 
 def members_of(model: Model) -> list[Model]:

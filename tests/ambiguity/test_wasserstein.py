@@ -501,6 +501,11 @@ def test_no_row_at_all_is_no_error():
     for rows in (50, 20):
         ball = Wasserstein(0.1, cost[:rows])
         assert ball.worst_case(f[:0], p[:0]).weights.shape == (0, 50)
+        assert ball.lower_bound(f[:0], p[:0]).shape == (0,)
+        assert ball.lower_bound(f[:0], p[0]).shape == (0,)
+    weights = p[:0].clone().requires_grad_()
+    Wasserstein(0.1, cost).worst_case(f[:0], weights).value.sum().backward()
+    assert weights.grad is not None
 
 
 def test_what_is_known_of_a_cost_follows_it():

@@ -64,6 +64,8 @@ def test_variances_of_tiny_outcomes_are_not_raised() -> None:
     joint = uniform(3, 2, seed=3)
     (_, wanted), (_, found) = joint_moments(plain, joint), joint_moments(tiny, joint)
     assert torch.allclose(found / 1e-18, wanted)
+    mixture = ModelEnsemble([tiny, tiny]).posterior(joint.unsqueeze(1))
+    assert torch.allclose(mixture.mixture_variance.flatten() / 1e-18, wanted)
 
 
 def test_covariances_between_points_are_those_of_each_member() -> None:
