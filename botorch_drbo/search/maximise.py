@@ -93,7 +93,7 @@ def maximise(
 
 
 def _different(unit: Tensor, values: Tensor) -> Tensor:
-    """Rows ``m x d_x`` of the cube, best first, that end no ascent of another again."""
+    """The places of ends ``m x d_x``, best first, none of them near a better one."""
     chosen: list[int] = []
     for row in values.argsort(descending=True).tolist():
         gaps = (unit[chosen] - unit[row]).abs().amax(-1)
