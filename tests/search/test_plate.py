@@ -136,11 +136,13 @@ def test_pending_inputs_are_looked_at_once_whatever_their_noise(
         return covariance(self, left, right)
 
     monkeypatch.setattr(ExactPosterior, "covariance", counted)
+    for least in ("_MIN_CONTEXTS", "_MIN_PAIRS"):  # so that both sides are looked at
+        monkeypatch.setattr(f"botorch_drbo.posterior.product.{least}", 0)
     observed = marginal_posterior(model, [1], method=method)
     X, contexts = Z[:4, :1], Z[:5, 1:]
     joint = observed.join(X, contexts).flatten(0, 1)
     before = observed(X, contexts)
-    for num in (3, 5, 2):
+    for num in (3, 5, 5, 2):
         P = torch.rand(num, 2, generator=generator, dtype=torch.double)
         at, means = model.transform_inputs(P), model.posterior(P).mean.detach()
         asked.clear()
